@@ -242,18 +242,18 @@ def _failed(error: Exception) -> int:
 
 def _annotate(error: Exception) -> None:
     from engine.errors import UserError
-    from engine.text import github
+    from engine.report import ci
 
     if isinstance(error, UserError):
-        sys.stderr.writelines(f"{line}\n" for line in github.of(error))
+        sys.stderr.writelines(f"{line}\n" for line in ci.github_commands(error))
 
 
 def _report(error: Exception) -> None:
     from engine.errors import UserError
-    from engine.report import junit
+    from engine.report import ci
 
     if isinstance(error, UserError):
-        junit.write_error(error)
+        ci.write_junit_error(error)
 
 
 def _explained(error: Exception) -> tuple[str, int]:

@@ -9,7 +9,7 @@ import time
 from _operator import attrgetter
 from zlib import crc32
 
-from engine.recipe import ways
+from engine.recipe import path_ways
 from engine.seal import Seal
 from engine.system import own_stores, regular, streams, watched
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from typing import Any
 
-    from engine.recipe.ways import Mark
+    from engine.recipe.path_ways import Mark
     from engine.system.watched import Row
 
 
@@ -186,7 +186,7 @@ def _stands(snapshot: Mapping[str, Any]) -> bool:
     from engine.recipe.project import root_of
 
     return (
-        ways.holds(snapshot["way"])
+        path_ways.holds(snapshot["way"])
         and _is_mounted(snapshot["mounts"])
         and all(root_of(recipe) == root for recipe, root in snapshot["roots"].items())
         and not any(map(os.path.exists, snapshot["absent"]))

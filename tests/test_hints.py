@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from engine import commands
-from engine.commands import slips
+from engine.commands import hints
 from engine.errors import UsageError
 from engine.recipe import outline
 
@@ -103,7 +103,7 @@ def options_of(parser):
 
 
 PARSERS = list(innermost(commands._parser([])[0], []))
-SLIPS = ["quantize", "precision=int8", "--zzz", *slips._OPTIONS, *slips._FIELDS, *slips._ELSEWHERE]
+SLIPS = ["quantize", "precision=int8", "--zzz", *hints._OPTIONS, *hints._FIELDS, *hints._ELSEWHERE]
 
 
 @pytest.mark.parametrize(("words", "parser"), [pytest.param(*each, id=" ".join(each[0])) for each in PARSERS])

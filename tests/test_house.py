@@ -57,7 +57,7 @@ _AFTER_REFUSALS = {
     "engine.builder.variant",
     "engine.builder.jobs",
     "engine.feasibility.facts",
-    "engine.known",
+    "engine.facts",
     "engine.machine.tools",
     "engine.reporting",
     "engine.step",
@@ -101,7 +101,7 @@ _SEEN_THROUGH = {
     "digest": ("test_key.py", "of rows; of files in store/test_stat_cache.py"),
     "errors": ("recipe/test_messages.py", "whole messages"),
     "events": ("builder/test_loop.py", "who tells them"),
-    "known": ("machine/test_local_gpus.py", "by the facts that are asked for"),
+    "facts": ("machine/test_local_gpus.py", "by the facts that are asked for"),
     "step": ("test_step_names.py", "and by every step of steps/"),
     "builder": ("builder/test_loop.py", "its parts are one loop, with toy steps"),
     "builder/code": (

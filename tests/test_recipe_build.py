@@ -9,7 +9,7 @@ import pytest
 
 import engine
 import recipe_build
-from engine import api, commands
+from engine import api
 from engine.text import distribution
 
 MODULES = ("step", "runtimes", "tasks", "testing")
@@ -23,7 +23,7 @@ def test_its_functions_are_those_of_the_program_and_are_listed():
 
 def test_the_program_the_package_and_its_metadata_have_one_version():
     assert recipe_build.__version__ == metadata.version(distribution.NAME)
-    assert commands.version() == f"recipe {recipe_build.__version__}"
+    assert distribution.running() == f"recipe {recipe_build.__version__}"
 
 
 @pytest.mark.parametrize("name", MODULES)

@@ -9,8 +9,8 @@ import fetched_builds as builds
 import pytest
 
 from engine import snapshot
-from engine.recipe import ways
-from engine.report import keeping, plan_files
+from engine.recipe import path_ways
+from engine.report import plan_files, snapshots
 from engine.store import stat_cache
 from engine.store.store import Store
 
@@ -187,8 +187,8 @@ def test_a_link_that_is_switched_during_the_build_is_noticed_by_the_next(folder,
     chain(folder, ("net", "current"), ("current", "v1"))
     builds.recipe(folder / "r.yaml", "net")
     time.sleep(0.05)  # a build of files that were just written keeps no snapshot
-    sleep = keeping.time.sleep
-    monkeypatch.setattr(keeping.time, "sleep", lambda s: builds.switch(folder / "current", "v2") or sleep(s))
+    sleep = snapshots.time.sleep
+    monkeypatch.setattr(snapshots.time, "sleep", lambda s: builds.switch(folder / "current", "v2") or sleep(s))
     builds.build("r.yaml")
     monkeypatch.undo()
     monkeypatch.chdir(folder)
@@ -204,8 +204,8 @@ def test_folders_that_change_places_during_the_build_are_noticed_by_the_next(fol
         (folder / f"v{number}").rename(folder / f"s{number}" / "m")
     builds.recipe(folder / "r.yaml", "s1/m")
     time.sleep(0.05)  # a build of files that were just written keeps no snapshot
-    sleep = keeping.time.sleep
-    monkeypatch.setattr(keeping.time, "sleep", lambda s: builds.exchange(folder / "s1", folder / "s2") or sleep(s))
+    sleep = snapshots.time.sleep
+    monkeypatch.setattr(snapshots.time, "sleep", lambda s: builds.exchange(folder / "s1", folder / "s2") or sleep(s))
     builds.build("r.yaml")
     monkeypatch.undo()
     monkeypatch.chdir(folder)
@@ -221,8 +221,8 @@ def exchanged_during_a_build(folder, monkeypatch):
         builds.recipe(folder / f"p{number}" / "r.yaml", f"../v{number}")
     time.sleep(0.05)
     with monkeypatch.context() as during:
-        sleep = keeping.time.sleep
-        during.setattr(keeping.time, "sleep", lambda s: builds.exchange(folder / "p1", folder / "p2") or sleep(s))
+        sleep = snapshots.time.sleep
+        during.setattr(snapshots.time, "sleep", lambda s: builds.exchange(folder / "p1", folder / "p2") or sleep(s))
         builds.build("p1/r.yaml")
     return builds.build("p1/r.yaml")
 
@@ -235,8 +235,8 @@ def test_a_recipes_folder_that_changes_places_during_the_build_is_noticed_by_the
 
 @pytest.mark.whole
 def test_the_marks_of_folders_are_needed_for_that(folder, monkeypatch):
-    mark_of = ways.mark_of
-    monkeypatch.setattr(ways, "mark_of", lambda place: () if place.endswith("/p1") else mark_of(place))
+    mark_of = path_ways.mark_of
+    monkeypatch.setattr(path_ways, "mark_of", lambda place: () if place.endswith("/p1") else mark_of(place))
     assert exchanged_during_a_build(folder, monkeypatch).answered
 
 
@@ -340,7 +340,7 @@ def test_no_snapshot_is_kept_where_a_file_system_may_not_tell(folder, monkeypatc
     builds.settled("r.yaml")
     (folder / "cache" / "snapshots").rename(folder / "old")
     (folder / "cache" / "snapshots").mkdir()
-    monkeypatch.setattr(keeping, "tells_changes", lambda _: False)
+    monkeypatch.setattr(snapshots, "tells_changes", lambda _: False)
     for _ in range(2):
         assert not builds.build("r.yaml").answered
     assert list((folder / "cache" / "snapshots").iterdir()) == []

@@ -10,7 +10,7 @@ from engine.commands import COMMANDS
 
 ENGINE = Path(__file__).parent.parent / "engine"
 ROOMS = ("builder", "client", "commands", "lockfile", "machine", "report", "server", "store")
-_USERS_WORDS = ENGINE / "commands" / "slips.py"
+_USERS_WORDS = ENGINE / "commands" / "hints.py"
 """The words that users type for commands; some are names of steps, too."""
 PLACES = sorted(
     path

@@ -10,7 +10,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 import engine.runtimes
-from engine.known import FACTS, Known
+from engine.facts import FACTS, Known
 from engine.machine import local_gpus, shared_libraries, tools
 from engine.runtimes import requirements
 

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from engine.errors import StepError, StoreError, UserError
-from engine.recipe import ways
+from engine.recipe import path_ways
 from engine.store.record import Record
 from engine.store.stat_cache import Row, is_moved, row_of
 from engine.store.store import Store
@@ -109,7 +109,7 @@ def _on_ways(paths: Collection[str]) -> dict[str, _PlaceRow]:
     for path in (*paths, *dict.fromkeys(map(os.path.dirname, paths))):
         row = rows[path] = _row(path)
         if row is None or not stat.S_ISREG(row[0]):  # the way to a file is the way to its folder
-            rows.update({place: _row(place) for place in ways.way_to(path) if place not in rows})
+            rows.update({place: _row(place) for place in path_ways.way_to(path) if place not in rows})
     return rows
 
 

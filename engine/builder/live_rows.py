@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from engine.builder.job import Job
 from engine.digest import Digest
 from engine.errors import StepError
+from engine.facts import Known
 from engine.key import Key, key_of
-from engine.known import Known
 from engine.machine import tools
 from engine.runtimes import versions
 from engine.store import user_cache

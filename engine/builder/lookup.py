@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Protocol, final
 
 from engine.builder.job import Job, SourceName
 from engine.builder.sources import Resolved, SourceReadings, differs
+from engine.facts import Known
 from engine.key import Key, digest_of, inputs_of, with_inputs, without_inputs
-from engine.known import Known
 from engine.store.heads import Heads
 from engine.store.record import Record
 from engine.store.stat_cache import Row

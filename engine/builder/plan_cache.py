@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from engine.builder.options import Options
     from engine.builder.variant import PlannedVariant
     from engine.events import Event, Finished
+    from engine.facts import Known
     from engine.key import Key
-    from engine.known import Known
     from engine.recipe.load import LoadedRecipe
     from engine.snapshot import ChangedFiles
     from engine.step import Hardware
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from engine.store.stat_cache import Row
 
 Entry = dict[str, Any]
-"""A variant of the last build as plain data, which `engine.report.keeping` makes.
+"""A variant of the last build as plain data, which `engine.report.snapshots` makes.
 
 `variant` has the subject and the jobs of the variant, with the rows of each job's own key, as bytes: a build decodes
 those that it looks at. `inputs` and `outputs` are files: those of sources, and what the build made. `planned`,
@@ -122,7 +122,7 @@ class PlanRows:
 
     def watched(self) -> Known:
         """Return nothing: the snapshot has what the rows depend on."""
-        from engine.known import Known
+        from engine.facts import Known
 
         return Known("")
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from engine.builder import registry
-from engine.recipe.load import json_schema
+from engine.recipe.editor import editor_schema
 from engine.runtimes import registry as runtimes
 from engine.step import Step
 
@@ -17,7 +17,7 @@ def recipe_schema() -> dict[str, Any]:
     Under `steps` and `runtimes`, it has the options of the steps and runtimes that other installed packages bring.
     Raises StepError where such a package cannot be loaded.
     """
-    schema: dict[str, Any] = json_schema()
+    schema: dict[str, Any] = editor_schema()
     for section, models in (("steps", _steps()), ("runtimes", _runtimes())):
         of_names = next(form for form in schema["properties"][section]["anyOf"] if form.get("type") == "object")
         for name, model in models:

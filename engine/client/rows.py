@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from engine.errors import UsageError
-from engine.text.lines import has_surrogates
+from engine.text.display import has_surrogates
 
 if TYPE_CHECKING:
     import numpy as np

@@ -58,25 +58,25 @@ class _Parser(argparse.ArgumentParser):
         return super().format_help()
 
     def error(self, message: str) -> NoReturn:
-        raise UsageError(message, hint=_slips().of_message(self, message))
+        raise UsageError(message, hint=_hints().of_message(self, message))
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         if action.choices is not None and value not in action.choices:
             choices = [*action.choices]
             what = f"argument {'/'.join(action.option_strings) or action.metavar}: invalid choice: {value!r}"
-            raise UsageError(what, hint=_slips().of_choice(action, value, choices))
+            raise UsageError(what, hint=_hints().of_choice(action, value, choices))
 
 
-def _slips() -> ModuleType:
+def _hints() -> ModuleType:
     """Return the module with hints for wrong command lines; no other command line needs it."""
-    return importlib.import_module("engine.commands.slips")
+    return importlib.import_module("engine.commands.hints")
 
 
 class _ShowVersion(argparse.Action):
     """Prints the version and ends the program. Only this option looks the version up, because that takes long."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> NoReturn:
-        print(version())
+        print(distribution.running())
         parser.exit()
 
 
@@ -90,7 +90,7 @@ def parse(words: Sequence[str]) -> argparse.Namespace:
     parser, by_name = _parser(words)
     parsed, rest = parser.parse_known_args(words)
     if rest:
-        what, hint = _slips().of_unknown(_innermost(by_name.get(words[0], parser), words[1:]), rest)
+        what, hint = _hints().of_unknown(_innermost(by_name.get(words[0], parser), words[1:]), rest)
         raise UsageError(what, hint=hint)
     parsed.words = [*words]  # `list` is a module here: that of the command
     parsed.further = further
@@ -158,7 +158,7 @@ def _refuse_unknown(words: Sequence[str]) -> None:
         ]
         raise UsageError("COMMAND is missing; the first ones:", first, "recipe --help lists all commands")
     if words[0] not in (*COMMANDS, *_GLOBAL):
-        raise UsageError(f"argument COMMAND: invalid choice: {words[0]!r}", hint=_slips().of_command(words, COMMANDS))
+        raise UsageError(f"argument COMMAND: invalid choice: {words[0]!r}", hint=_hints().of_command(words, COMMANDS))
 
 
 def _innermost(parser: argparse.ArgumentParser, words: Sequence[str]) -> argparse.ArgumentParser:
@@ -167,8 +167,3 @@ def _innermost(parser: argparse.ArgumentParser, words: Sequence[str]) -> argpars
         if isinstance(action, argparse._SubParsersAction):  # noqa: SLF001
             return next((action.choices[word] for word in words if word in action.choices), parser)
     return parser
-
-
-def version() -> str:
-    """Return the name and the version of the program, as text."""
-    return distribution.running()

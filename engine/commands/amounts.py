@@ -54,7 +54,7 @@ def port(text: str) -> int:
 def positive(text: str) -> int:
     """Return the whole number that `text` holds, at least 1. Raises ArgumentTypeError."""
     if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is no whole number from 1 on")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of 1 or more")
     return int(text)
 
 

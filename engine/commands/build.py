@@ -107,9 +107,9 @@ def run(arguments: argparse.Namespace) -> Exit:
     An interruption after the last event changes nothing: the build has ended.
     """
     if arguments.watch:
-        from engine.commands import watching
+        from engine.commands import build_modes
 
-        watching.build_again(arguments.words[1:], arguments.recipes[0])
+        build_modes.build_again(arguments.words[1:], arguments.recipes[0])
     interrupts.install()
     began_ns = _began_ns()
     reports: list[BuildReport] = []
@@ -118,9 +118,9 @@ def run(arguments: argparse.Namespace) -> Exit:
             build_options = _options_of(arguments)
             build = plan_cache.changed_build(arguments.changes) or _planned(arguments)
         if (arguments.dry_run or arguments.waiting) and not isinstance(build, ChangedBuild):
-            from engine.commands import unbuilt
+            from engine.commands import build_modes
 
-            show = unbuilt.show_costs if arguments.dry_run else unbuilt.show_waiting
+            show = build_modes.show_costs if arguments.dry_run else build_modes.show_waiting
             return show(build, arguments)
         return _run(build, build_options, arguments, reports, began_ns=began_ns)
     except KeyboardInterrupt:
@@ -204,11 +204,11 @@ def _run(
 ) -> Exit:
     """Build, and print and keep the results. Raises UserError before anything is built."""
     from engine.events import Ended
-    from engine.report import keeping, progress, results
+    from engine.report import report_for, results, snapshots
 
     if isinstance(build, ChangedBuild):
         _print_others(build, arguments)
-    report = progress.report_for(
+    report = report_for(
         json=arguments.json,
         variants=len(build.plan.entries if isinstance(build, ChangedBuild) else build.variants),
         quiet=arguments.quiet,
@@ -231,7 +231,7 @@ def _run(
     report.finish(results.results(finished, tables, built=ran))
     if is_repeatable:
         with contextlib.suppress(KeyboardInterrupt), interrupts.raised():  # the next build then takes longer
-            keeping.keep(arguments.words[1:], build, events, tables, began_ns=began_ns)
+            snapshots.keep(arguments.words[1:], build, events, tables, began_ns=began_ns)
     return finished.exit
 
 
@@ -243,12 +243,12 @@ def _is_repeatable(finished: Finished, build_options: Options, *, refresh: bool)
 
 def _print_others(build: ChangedBuild, arguments: argparse.Namespace) -> None:
     """Print the lines about the variants that are not built again."""
-    from engine.report import entries, folding
+    from engine.report import entries, results
 
     if arguments.json:
         sys.stdout.write(entries.json(build.others, build.plan.notices))
     elif not arguments.quiet:
-        folded = len(build.plan.entries) > folding.MANY and not arguments.verbose
+        folded = len(build.plan.entries) > results.MANY and not arguments.verbose
         sys.stderr.write(entries.talk(build.others, build.plan.notices, folded=folded))
 
 
@@ -268,9 +268,9 @@ def _tables(build: Session | ChangedBuild) -> dict[str, str]:
 def _write_junit(events: Sequence[Event], build: Session | ChangedBuild) -> None:
     """In GitLab's CI, write the jobs as test cases."""
     if os.environ.get("GITLAB_CI"):
-        from engine.report import junit
+        from engine.report import ci
 
-        junit.write(events, {each.name: str(each.loaded.path) for each in build.variants})
+        ci.write_junit(events, {each.name: str(each.loaded.path) for each in build.variants})
 
 
 def _print_interruption(reports: Sequence[BuildReport], *, seconds: float) -> None:

@@ -1,4 +1,4 @@
-"""Show, verify, clean up and share the store: `stats`, `ls`, `verify`, `gc`, and the actions of `sharing`."""
+"""Show, verify, clean up and share the store: `stats`, `ls`, `verify`, `gc`, and the actions that share results."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from engine.commands import amounts, options, sharing, trusting, upkeep
+from engine.commands import amounts, cache_remote, cache_sharing, options
 from engine.errors import Exit, UsageError
 from engine.text import sizes
 
@@ -43,7 +43,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     verify.add_argument(
         "--provenance", action="store_true", help="also check signatures, and files against the SHA-256 that was signed"
     )
-    upkeep.add_remote(verify)
+    cache_remote.add_remote(verify)
     verify.add_argument("--deep", action="store_true", help="with --remote: also read every blob there")
     options.add_cache(verify)
     options.add_json(verify)
@@ -53,14 +53,11 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--max-size", metavar="SIZE", type=amounts.size, help="the longest unused go until the rest is smaller: 20GB"
     )
     collect.add_argument("--older-than", metavar="AGE", type=amounts.age, help="what was not used for so long: 30d")
-    upkeep.add_remote(collect)
+    cache_remote.add_remote(collect)
     collect.add_argument("--dry-run", action="store_true", help="say what would go, and remove nothing")
     collect.add_argument("--yes", action="store_true", help="remove more than half of the store without a question")
     options.add_json(collect)
-    sharing.arguments(action)
-    trust = action("trust", "whose records are used: keys of remotes, and stores on this machine")
-    trusting.arguments(trust)
-    trust.set_defaults(run=trusting.run)
+    cache_sharing.arguments(action)
 
 
 def run(arguments: argparse.Namespace) -> Exit:
@@ -69,7 +66,7 @@ def run(arguments: argparse.Namespace) -> Exit:
     from engine.store import file_lock
 
     if getattr(arguments, "remote", None) is not None:
-        return {"verify": upkeep.verify, "gc": upkeep.collect}[arguments.action](arguments)
+        return {"verify": cache_remote.verify, "gc": cache_remote.collect}[arguments.action](arguments)
     if getattr(arguments, "deep", False):
         raise UsageError("--deep is for a remote: every file of a store is always read", hint="add --remote")
     recipes = getattr(arguments, "recipes", [])

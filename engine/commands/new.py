@@ -32,7 +32,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> Exit:
     """Write the recipe and its samples, and check the recipe. Raises UserError."""
-    from engine.drafts import model, place, source
+    from engine.drafts import model, place
 
     settings = _settings(arguments)
     model_named = arguments.model or (settings.model if settings is not None else None)
@@ -44,7 +44,7 @@ def run(arguments: argparse.Namespace) -> Exit:
     if model_named is None:
         raise UsageError("no model is named", hint="recipe new hf:OWNER/NAME, or a model's directory, or an .onnx file")
     folder = place.recipe_file("any", arguments.output).parent
-    named = source.of(model_named, folder)
+    named = model.source_of(model_named, folder)
     recipe = place.recipe_file(place.name_of(named.name), arguments.output)
     place.refuse_existing(recipe)
     on = arguments.device or (_device(settings) if settings is not None else None)

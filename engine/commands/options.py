@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from engine.commands import slips
+from engine.commands import hints
 
 if TYPE_CHECKING:
     from engine.builder.selection import Reading
@@ -49,7 +49,7 @@ def _recipe(parser: argparse.ArgumentParser, word: str) -> Path:
     """Return the path of a recipe. Raises UsageError for a word that is no path but a field's value or a step."""
     path = Path(word)
     if path.suffix not in (".yaml", ".yml") and not os.path.lexists(path):
-        slips.refuse_in_place_of_recipe(word, parser)
+        hints.refuse_in_place_of_recipe(word, parser)
     return path
 
 

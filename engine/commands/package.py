@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,7 @@ from engine.errors import Exit
 
 if TYPE_CHECKING:
     from engine.api import Session
+    from engine.builder.variant import PlannedVariant
     from engine.events import Finished
 
 
@@ -56,8 +58,8 @@ def build(arguments: argparse.Namespace, session: Session, *, allow_waiting: boo
     """Build the packages that are not built yet. Progress is printed to standard error, without cached jobs."""
     from engine.builder.options import Options
     from engine.events import Ended, Event
+    from engine.report import report_for
     from engine.report.plain import PlainReport
-    from engine.report.progress import report_for
 
     with report_for(json=False, variants=len(session.variants)) as report:
 
@@ -68,3 +70,27 @@ def build(arguments: argparse.Namespace, session: Session, *, allow_waiting: boo
 
         out, parallel = arguments.output, arguments.jobs
         return session.build(Options(out=out, parallel=parallel, allow_waiting=allow_waiting), on_event)
+
+
+def refuse_twin_models(variants: Sequence[PlannedVariant], *, apart: str) -> None:
+    """Raise RecipeError for a recipe that Triton cannot serve, and for two packages whose models have one name.
+
+    `apart` is the command's own hint, beside another name for one of the models.
+    """
+    from engine.runtimes import registry
+
+    owners: dict[str, PlannedVariant] = {}
+    for variant in variants:
+        recipe = variant.loaded.recipe
+        runtime = registry.of(recipe)
+        if not runtime.loads_in_triton:
+            hint = "use runtime: tensorrt for a package that Triton serves"
+            raise variant.loaded.error(runtime.not_triton, "target", "runtime", hint=hint)
+        name = recipe.package.triton.name or recipe.name
+        if name in owners:
+            first = owners[name].loaded
+            facts = [f"the other one: {owners[name].name}, {first.position('package', 'triton', 'name') or first.path}"]
+            what = f"two packages hold a model called {name!r}"
+            hint = f"set package.triton.name to another in one of them, or {apart}"
+            raise variant.loaded.error(what, "package", "triton", "name", facts=facts, hint=hint)
+        owners[name] = variant

@@ -10,7 +10,7 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from engine.commands import names_of_models, options
+from engine.commands import options
 from engine.commands import package as packages_of
 from engine.errors import Exit, UsageError
 from engine.text import sizes
@@ -101,18 +101,18 @@ def _publish(arguments: argparse.Namespace) -> Exit:
     from engine import api
     from engine.publishing.publisher import Publisher, PublishWaits
     from engine.publishing.repository import ModelRepository
-    from engine.report import transfers
+    from engine.report import progress
 
     repository = ModelRepository(
         arguments.url, writes=not arguments.dry_run
     )  # a wrong URL is an error before any build
     session = api.session(arguments.recipes, **options.reading(arguments))
-    names_of_models.refuse(session.variants, apart="choose one with --only")
+    packages_of.refuse_twin_models(session.variants, apart="choose one with --only")
     packages, code = _built(arguments, session)
     results: list[dict[str, object]] = []
     for package in packages:
         total = sum(file.size for model in package.models for file in model.files.values())
-        with transfers.bar(package.name, total=total) as on_bytes:
+        with progress.transfer_bar(package.name, total=total) as on_bytes:
             publisher = Publisher(repository, package, waits=PublishWaits(), on_bytes=on_bytes)
             result = asyncio.run(publisher.plan() if arguments.dry_run else publisher.publish())
         results.append(_result_fields(package, result, repository.shown))

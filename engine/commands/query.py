@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from engine.commands import amounts
 from engine.commands.options import add_json
 from engine.errors import Exit, UsageError
-from engine.text import lines
+from engine.text import display
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -167,7 +167,7 @@ def _show(answer_rows: Sequence[Mapping[str, np.ndarray]], query_rows: Sequence[
 
     for number, row in enumerate(answer_rows):
         if several and number < len(query_rows):
-            print(f"> {lines.one_line(query_rows[number].label, _LABEL)}")
+            print(f"> {display.one_line(query_rows[number].label, _LABEL)}")
         print("\n".join(answers.shown(row)))
 
 
@@ -206,7 +206,7 @@ def _stream(
         raise UsageError(f"{model.name} answers in pieces: --repeat and --statistics are about whole answers")
     for number, request in enumerate(requests):
         if len(requests) > 1 and not arguments.json:
-            print(f"> {lines.one_line(request.rows[0].label, _LABEL)}")
+            print(f"> {display.one_line(request.rows[0].label, _LABEL)}")
         reason = ""
         for piece in client.stream(model, request.arrays):
             row = answers.rows(piece, len(request.rows))[0]

@@ -10,7 +10,7 @@ from pathlib import Path
 from engine.commands import options
 from engine.errors import Exit, UsageError
 from engine.system import folders
-from engine.text import redaction
+from engine.text import distribution, redaction
 
 _DEFAULT = Path("report.html")
 
@@ -29,7 +29,6 @@ def run(arguments: argparse.Namespace) -> Exit:
     if arguments.open and str(arguments.output) == "-":
         raise UsageError("--open needs a file, and -o - prints the page", hint="leave -o out, or name a file with it")
     from engine import api
-    from engine.commands import version
     from engine.report import overview
     from engine.report.page import page as pages
 
@@ -42,7 +41,7 @@ def run(arguments: argparse.Namespace) -> Exit:
     summaries, findings = session.summaries(), session.findings()
     overviews = list(overview.of(session.lookup, summaries, findings))
     session.lookup.store.leave()
-    page = pages.html(summaries, findings, overviews, version())
+    page = pages.html(summaries, findings, overviews, distribution.running())
     if str(output) == "-":
         print(page, end="")
         return Exit.OK

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from engine.commands import amounts, names_of_models, options
+from engine.commands import amounts, options
 from engine.commands import package as packages_of
 from engine.errors import Exit, HardwareError, StepError, UsageError, UserError
 from engine.text import sizes
@@ -84,7 +84,7 @@ def _serve(arguments: argparse.Namespace) -> Exit:
 
     triton_options = user_options(arguments.further)
     session = api.session(arguments.recipes, **options.reading(arguments))
-    names_of_models.refuse(session.variants, apart="serve them by separate commands")
+    packages_of.refuse_twin_models(session.variants, apart="serve them by separate commands")
     image = _image(session.variants)
     named_ports = (arguments.http_port, arguments.grpc_port, arguments.metrics_port)
     ports.choose(arguments.address, *named_ports)  # a port that is taken is an error before anything is built

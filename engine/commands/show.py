@@ -59,7 +59,7 @@ def _is_engine(path: Path) -> bool:
 
 
 def _show_engines(paths: Sequence[Path], *, as_json: bool) -> Exit:
-    from engine.report import engine
+    from engine.report import passport
 
     passports = {path: _passport(path) for path in paths}
     if as_json:
@@ -67,7 +67,7 @@ def _show_engines(paths: Sequence[Path], *, as_json: bool) -> Exit:
         print(json.dumps(fields, ensure_ascii=False, indent=1))
         return Exit.OK
     for path, loaded in passports.items():
-        print(f"{path}\n{engine.text(loaded)}", end="")
+        print(f"{path}\n{passport.text(loaded)}", end="")
     return Exit.OK
 
 
@@ -113,11 +113,11 @@ def _form(arguments: argparse.Namespace) -> str:
 
 def _show_table(session: Session, summaries: Sequence[Summary], *, form: str) -> Exit:
     from engine.builder.examining import not_verified
-    from engine.report import overview, variants
+    from engine.report import overview
 
     overviews = list(overview.of(session.lookup, summaries, session.findings()))
     session.lookup.store.leave()
-    for line in variants.FORMATS[form](overviews):
+    for line in overview.FORMATS[form](overviews):
         print(line)
     unknown = {summary.variant.name: not_verified(summary.variant) for summary in summaries} if form == "text" else {}
     for name, text in unknown.items():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING
 
@@ -15,7 +15,11 @@ from engine.text import suggestions
 
 if TYPE_CHECKING:
     from engine.builder.findings import Finding
+    from engine.builder.lookup import Lookup
+    from engine.builder.trace.coverage import Trace, TraceGroup
     from engine.key import Change
+_KINDS = ("inputs", "code", "tools", "facts", "env", "allowed")
+"""The order in which the kinds of rows are printed."""
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -48,9 +52,7 @@ def run(arguments: argparse.Namespace) -> Exit:
             what = f"this recipe has no job {arguments.step!r}"
             raise UsageError(what, [f"jobs: {', '.join(jobs)}"], suggestions.hint(arguments.step, jobs))
     if arguments.read:
-        from engine.report import reads
-
-        reads.show(session.lookup, findings, json=arguments.json)
+        _show_reads(session.lookup, findings, as_json=arguments.json)
     elif arguments.json:
         print(json.dumps([_fields(finding) for finding in findings], ensure_ascii=False, indent=1))
     else:
@@ -79,7 +81,7 @@ def _with_causes(findings: list[Finding], every: list[Finding]) -> list[Finding]
 
 
 def _fields(finding: Finding) -> dict[str, object]:
-    from engine.report import choices, costs
+    from engine.report import costs, table_lines
 
     fields: dict[str, object] = {
         "recipe": finding.job.recipe,
@@ -88,7 +90,7 @@ def _fields(finding: Finding) -> dict[str, object]:
         "changes": [_change_fields(change, finding) for change in finding.changes],
         "cost": costs.fields_of_job(finding),
     }
-    if choice := choices.of_job(finding):
+    if choice := table_lines.choice_of_job(finding):
         fields["choice"] = choice
     if finding.compared_with:
         fields["compared_with"] = finding.compared_with
@@ -119,11 +121,11 @@ def _lines(findings: list[Finding]) -> list[str]:
 def _rows(finding: Finding) -> Iterator[tuple[str, str]]:
     """Yield the rows of the table for a job: state and name, then each change of the key and each line of the error."""
     yield finding.state, f"{finding.job.name}{_remark(finding)}"
-    from engine.report import choices
+    from engine.report import table_lines
 
     error = str(finding.error).splitlines() if finding.error is not None else []
     changed = (_change(change, finding) for change in finding.changes)
-    for detail in (*choices.of_job(finding), *changed, *error):
+    for detail in (*table_lines.choice_of_job(finding), *changed, *error):
         yield "", f"  {detail}"
 
 
@@ -152,3 +154,53 @@ def _change(change: Change, finding: Finding) -> str:
         origin = f"  ({finding.reasons[change.row]})"
     unknown = "(not known yet)" if kind == "inputs" else "(none)"
     return f"{change.row}: {change.old or '(none)'} -> {change.new or unknown}{origin}"
+
+
+def _show_reads(lookup: Lookup, findings: Sequence[Finding], *, as_json: bool) -> None:
+    """Print what each job read in the run that made its present result, as text or as JSON."""
+    from engine.builder.trace import traces
+
+    pairs = [(each, None if each.record is None else traces.of_record(lookup, each.record)) for each in findings]
+    if as_json:
+        print(json.dumps([_trace_fields(finding, trace) for finding, trace in pairs], ensure_ascii=False, indent=1))
+        return
+    for finding, trace in pairs:
+        print(f"{finding.job.recipe} {finding.job.name}:")
+        for line in [f"  {_nothing(finding)}"] if trace is None else _lines_of_trace(trace):
+            print(line)
+
+
+def _lines_of_trace(trace: Trace) -> Iterator[str]:
+    """Yield the lines about a job's trace: a line for each row of the key, then what no row covers."""
+    from engine.builder.trace import declaring
+
+    for group in sorted(trace.groups, key=_rank):
+        reason = f"  ({group.reason})" if group.reason else ""
+        more = f" and {group.more} more" if group.more else ""
+        yield f"  {group.cover}: {', '.join(group.names)}{more}{reason}"
+    if not trace.gaps:
+        yield "  NOT covered: nothing"
+    for gap in trace.gaps:
+        yield f"  NOT covered: {declaring.sentence(gap)}"
+    if trace.more_gaps:
+        yield f"  NOT covered: {trace.more_gaps} more"
+
+
+def _rank(group: TraceGroup) -> tuple[int, str]:
+    kind = group.cover.partition(".")[0].partition(" ")[0]
+    return (_KINDS.index(kind), group.cover)
+
+
+def _nothing(finding: Finding) -> str:
+    if finding.record is None:
+        return f"{finding.state}: there is no result yet; `recipe why` says why"
+    return "the job ran in a version that kept no trace; `recipe build --force STEP` runs it again"
+
+
+def _trace_fields(finding: Finding, trace: Trace | None) -> dict[str, object]:
+    return {
+        "recipe": finding.job.recipe,
+        "job": finding.job.name,
+        "state": finding.state,
+        "read": None if trace is None else trace.to_json(),
+    }

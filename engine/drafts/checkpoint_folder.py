@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Any
 
 from engine import tasks
-from engine.drafts import device, licence, tensors, texts
+from engine.drafts import device, samples
 from engine.drafts.draft import Draft, SampleFile
 from engine.errors import StepError, UsageError
 from engine.kit.checkpoints import checkpoint as checkpoints
-from engine.kit.checkpoints import json_files, model_files, published, sentences
+from engine.kit.checkpoints import json_files, licenses, model_files, published, sentences
 from engine.tasks import Modality, Task
 
 _LONG, _USUAL, _SHORT = 512, 128, 16
@@ -29,7 +29,7 @@ def add(draft: Draft, place: Path, *, task: str | None, on: str | None, reposito
     published.refuse(place, task)
     layout = checkpoints.kind(place)
     draft.about.append(_about(place, purpose))
-    draft.about.append(licence.line(place))
+    draft.about.append(licenses.in_words(place))
     draft.put("model.task", purpose.name, "as --task names it" if task else "as the model's own files name it")
     if layout == "transformers":
         _put_weights(draft, place)
@@ -73,7 +73,7 @@ def _put_images(draft: Draft, place: Path) -> None:
     draft.put("bench.shapes", [{"batch": 1}])
     draft.put("bench.against", [{"runtime": "pytorch"}])
     if isinstance(size, list) and all(isinstance(each, int) for each in size):
-        draft.samples = SampleFile(".npz", tensors.images(checkpoints.IMAGES, size))
+        draft.samples = SampleFile(".npz", samples.images(checkpoints.IMAGES, size))
         draft.put("validate", {}, "the samples are random tiles: put real images, normalized, in their place")
     else:
         draft.about.append("config.json does not say the size of an image: validation takes random images.")
@@ -94,7 +94,7 @@ def _put_texts(draft: Draft, place: Path, purpose: Task) -> None:
     if generates:
         draft.put("generate.max_new_tokens", 32, "the most tokens of an answer")
     if checkpoints.has_tokenizer(place):
-        draft.samples = SampleFile(".jsonl", texts.lines(purpose))
+        draft.samples = SampleFile(".jsonl", samples.texts(purpose))
         draft.put("validate", {}, "the samples are examples: put texts of your users in their place")
         draft.put("package.triton.ensemble", f"{draft.fields['name']}_text", "the entry that takes texts")
         return
@@ -102,7 +102,7 @@ def _put_texts(draft: Draft, place: Path, purpose: Task) -> None:
     vocabulary = checkpoints.config(place).get("vocab_size")
     if isinstance(vocabulary, int) and vocabulary > 0 and not generates:
         names = tuple(checkpoints.axes(place)) or checkpoints.token_inputs(0)
-        draft.samples = SampleFile(".npz", tensors.tokens(names, vocabulary, short))
+        draft.samples = SampleFile(".npz", samples.tokens(names, vocabulary, short))
         draft.put("validate", {}, "the samples are random token ids: put those of real texts in their place")
 
 

@@ -1,9 +1,26 @@
-"""Draft: the fields of a recipe that is about to be written, their comments, and what no field stands for."""
+"""Draft: the fields of a recipe that is about to be written, their comments, and the YAML text that they become."""
 
 from __future__ import annotations
 
+import json
+import re
+import textwrap
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
+
+SCHEMA = "recipe.schema.json"
+"""The name of the file beside a recipe that holds the JSON Schema for editors."""
+_ORDER = (
+    "name", "model", "target", "precision", "quantize", "calibrate", "preprocess", "profiles", "generate",
+    "validate", "bench", "package",
+)  # fmt: skip
+_WIDTH = 110
+_BEHIND = 46
+"""The column of a comment that stands behind a field."""
+_PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_./+-]*")
+_WORDS = {"y", "n", "yes", "no", "on", "off", "true", "false", "null"}
+"""Plain words that YAML reads as something else than text."""
 
 
 @dataclass(frozen=True)
@@ -53,3 +70,74 @@ class Draft:
     def leave(self, setting: str, reason: str) -> None:
         """Note a setting of another tool that no field stands for."""
         self.unmapped.append(Unmapped(setting, reason))
+
+
+def recipe_text(draft: Draft) -> str:
+    """Return the text of a draft's recipe, which begins with the modeline for editors."""
+    lines = [f"# yaml-language-server: $schema={SCHEMA}"]
+    for about in draft.about:
+        lines += _comment(about)
+    names = sorted(draft.fields, key=lambda name: _ORDER.index(name) if name in _ORDER else len(_ORDER))
+    for name in names:
+        lines += ["", *_section(name, draft.fields[name], draft.comments)]
+    if draft.unmapped:
+        lines += ["", "# No field of a recipe stands for:"]
+        for each in draft.unmapped:
+            lines += _comment(f"- {each}", hanging="  ")
+    return "\n".join(lines) + "\n"
+
+
+def scalar(value: object) -> str:
+    """Return a text, number, truth value or null as YAML writes it."""
+    if isinstance(value, str):
+        plain = _PLAIN.fullmatch(value) and value.lower() not in _WORDS
+        return value if plain else json.dumps(value, ensure_ascii=False)
+    return json.dumps(value)
+
+
+def flow(value: object) -> str:
+    """Return a value on one line: `{batch: [1, 8, 32]}`."""
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{scalar(name)}: {flow(each)}" for name, each in value.items()) + "}"
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(map(flow, value)) + "]"
+    return scalar(value)
+
+
+def _section(path: str, value: Any, comments: Mapping[str, str], indent: int = 0) -> Iterator[str]:
+    """Yield the lines of a field; a mapping at the top, or one that is long or has comments, takes several lines."""
+    margin, name = " " * indent, scalar(path.rpartition(".")[2])
+    comment, line = _cleaned(comments.get(path, "")), f"{margin}{name}: {flow(value)}"
+    inner = any(each.startswith(f"{path}.") for each in comments)
+    block = isinstance(value, Mapping) and bool(value) and (indent == 0 or inner or len(line) > _WIDTH)
+    listed = isinstance(value, list) and bool(value) and (_holds_mappings(value) or len(line) > _WIDTH)
+    if not block and not listed and comment and len(f"{line:<{_BEHIND}}  # {comment}") <= _WIDTH:
+        yield f"{line:<{_BEHIND}}  # {comment}"
+        return
+    yield from (f"{margin}{each}" for each in _comment(comment) if comment)
+    if block:
+        yield f"{margin}{name}:"
+        for key, each in value.items():
+            yield from _section(f"{path}.{key}", each, comments, indent + 2)
+    elif listed:
+        yield f"{margin}{name}:"
+        yield from (f"{margin}  - {flow(each)}" for each in value)
+    else:
+        yield line
+
+
+def _holds_mappings(value: list[Any]) -> bool:
+    return any(isinstance(each, Mapping) for each in value)
+
+
+def _comment(text: str, hanging: str = "") -> list[str]:
+    """Return a text as lines of comments."""
+    return [
+        f"# {line}"
+        for line in textwrap.wrap(_cleaned(text), _WIDTH - 2, subsequent_indent=hanging, break_on_hyphens=False) or [""]
+    ]
+
+
+def _cleaned(text: str) -> str:
+    """Return a text for a comment: control characters and ends of lines become blanks."""
+    return re.sub(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]+", " ", text)

@@ -9,7 +9,7 @@ import os
 from engine.drafts import foreign
 from engine.drafts.foreign import Foreign
 from engine.errors import UsageError
-from engine.recipe import synonyms
+from engine.recipe import other_tools
 from engine.tasks import registry
 
 TOOL = "optimum-cli"
@@ -102,7 +102,7 @@ def _put_task(settings: Foreign, value: str, written: str) -> bool:
     """Set the task; Optimum's ending `-with-past` says how a model is exported. `auto` leaves it to the model."""
     names = list(registry.names())
     task = value.removesuffix(_PAST)
-    meant = task if task in names else synonyms.meant(task, names)
+    meant = task if task in names else other_tools.meant(task, names)
     if meant is None:
         return False
     settings.put("model.task", meant, written)

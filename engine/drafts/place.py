@@ -9,8 +9,7 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from engine.drafts import writer
-from engine.drafts.draft import Draft
+from engine.drafts.draft import SCHEMA, Draft, recipe_text
 from engine.errors import UsageError
 from engine.recipe import project
 from engine.system import folders
@@ -57,10 +56,10 @@ def write(draft: Draft, recipe: Path, model: Path | None) -> list[Path]:
     """
     from engine.builder.recipe_schema import recipe_schema
 
-    files = {recipe: writer.text(draft).encode()}
+    files = {recipe: recipe_text(draft).encode()}
     if draft.samples is not None:
         files[recipe.parent / draft.samples.name] = draft.samples.content
-    schema = recipe.parent / writer.SCHEMA
+    schema = recipe.parent / SCHEMA
     if not os.path.lexists(schema):
         files[schema] = (json.dumps(recipe_schema(), indent=1) + "\n").encode()
     here = Path.cwd()

@@ -12,7 +12,7 @@ import yaml
 from engine import digest
 from engine.errors import RecipeError
 from engine.lockfile.content import Lock, LockedJob, LockedOutput, LockedVariant, MachineSection, Place, Rows, sections
-from engine.recipe.text import shown
+from engine.text.display import shown
 from engine.text.places import Position, Text
 
 FORMAT = "2"

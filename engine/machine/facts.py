@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import platform
 
-from engine.known import FACTS, Fact, Known
+from engine.facts import FACTS, Fact, Known
 from engine.machine import cpu, cuda, local_gpus, tools
 from engine.text import distribution
 

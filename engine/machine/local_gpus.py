@@ -9,7 +9,7 @@ from functools import cache, partial
 from typing import TYPE_CHECKING
 
 from engine import gpus as catalogue
-from engine.known import FACTS, Fact, Known, places_on_path
+from engine.facts import FACTS, Fact, Known, places_on_path
 from engine.machine import cuda, nvml, tools
 from engine.machine.gpu_state import query
 

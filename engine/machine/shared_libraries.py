@@ -9,7 +9,7 @@ import re
 import sys
 from collections.abc import Sequence
 
-from engine.known import Known
+from engine.facts import Known
 from engine.system import regular
 
 _PACKAGES = ("tensorrt_libs",)

@@ -11,7 +11,7 @@ from functools import cache
 from importlib import metadata
 from pathlib import Path
 
-from engine.known import Known
+from engine.facts import Known
 from engine.runtimes import versions
 from engine.system import regular
 

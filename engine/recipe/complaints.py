@@ -11,12 +11,12 @@ from typing import Any
 from pydantic import ValidationError
 
 from engine.errors import RecipeError
-from engine.recipe import foreign, synonyms
+from engine.recipe import other_tools
 from engine.recipe.fields import PATTERNS
 from engine.recipe.node import Node, place, walk_down
 from engine.recipe.outline import dotted, fields_at, suggestion
-from engine.recipe.text import described, shown
 from engine.text import quantities, suggestions
+from engine.text.display import described, shown
 from engine.text.places import Position
 
 _SHORT_FORMS = {
@@ -96,7 +96,7 @@ def _follows(detail: Any, details: Sequence[Any]) -> bool:
         unknown = [each["loc"] for each in details if each["type"] == "extra_forbidden"]
         beside = [str(loc[-1]) for loc in unknown if loc[:-1] == place[:-1]]
         return bool(
-            suggestions.nearest(place[-1], beside) or any(foreign.other_name(each, place[-1:]) for each in beside)
+            suggestions.nearest(place[-1], beside) or any(other_tools.other_name(each, place[-1:]) for each in beside)
         )
     return False
 
@@ -144,16 +144,16 @@ def _other_field(name: str, path: Sequence[str | int]) -> str:
     fields = fields_at(path) or ()
     if hint := _punctuation(name, fields):
         return hint
-    if other := foreign.other_name(name, fields):
+    if other := other_tools.other_name(name, fields):
         return suggestions.did_you_mean(f"`{other}`")
-    is_foreign = not path or bool(foreign.field(name))
+    is_foreign = not path or bool(other_tools.field(name))
     if inner := next((each for each in fields if not is_foreign and name in (fields_at([*path, each]) or ())), None):
         return suggestions.did_you_mean(f"`{dotted([*path, inner, name])}`")
     if not is_foreign and name in (fields_at(()) or ()):
         return f"`{name}` is a field of the recipe itself: indent it as `{path[0]}`"
     if path and suggestions.nearest(name, fields):
         return suggestions.hint(name, fields)
-    return foreign.field(name) or suggestion([*path, name])
+    return other_tools.field(name) or suggestion([*path, name])
 
 
 def _punctuation(name: str, fields: Sequence[str]) -> str:
@@ -174,16 +174,16 @@ def _choice(node: Node, path: Sequence[str | int], choices: Sequence[str]) -> st
     listed = [word.strip() for word in str(node.written).split(",")]
     if len(listed) > 1 and all(word in choices for word in listed):
         return f"for a variant of each: `matrix: {{{dotted(path)}: [{', '.join(listed)}]}}`"
-    if instead := synonyms.instead(str(node.written), choices):
+    if instead := other_tools.instead(str(node.written), choices):
         return instead
-    if meant := synonyms.meant(str(node.written), choices):
+    if meant := other_tools.meant(str(node.written), choices):
         return suggestions.did_you_mean(f"`{meant}`")
     return suggestions.hint(shown(node.written), choices)
 
 
 def _mend(kind: str, context: Mapping[str, Any], path: Sequence[str | int], node: Node) -> str:
     """Return the hint for a number with a unit, such as `5ms`, or in quotes; "" where the value is no such number."""
-    if kind in _SECTIONS and (form := foreign.section(path, node)):
+    if kind in _SECTIONS and (form := other_tools.section(path, node)):
         return form
     if kind == "string_pattern_mismatch" and path[-1:] == ["name"]:
         return f"write `name: {_as_name(str(node.value)) or 'my-model'}`"

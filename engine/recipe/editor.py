@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, get_args
 
-from engine.recipe import abstract, descriptions
+from engine.recipe import descriptions, extends
 from engine.recipe.extends import VERSION, VERSION_FIELD
 from engine.recipe.fields import LARGEST_SIZE, OF_SAMPLES
 from engine.recipe.matrix import MAX_RULES
@@ -54,17 +54,17 @@ def editor_schema() -> dict[str, Any]:
     schema["properties"] |= {"extends": {"type": "string", "description": "The path of the parent recipe."}}
     schema["properties"] |= {"matrix": _matrix()}
     about = "Whether the file is only extended by other recipes and makes no package of its own."
-    schema["properties"] |= {abstract.FIELD: {"type": "boolean", "default": False, "description": about}}
+    schema["properties"] |= {extends.ABSTRACT: {"type": "boolean", "default": False, "description": about}}
     schema["properties"] |= {VERSION_FIELD: {"const": VERSION, "description": "The version of the recipe language."}}
     # The name of a recipe with a matrix may have placeholders: minilm-${target.device}.
     schema["properties"]["name"] = {"type": "string", "minLength": 1, "maxLength": 512}
     needed = schema.pop("required")
-    is_abstract = {"properties": {abstract.FIELD: {"const": True}}, "required": [abstract.FIELD]}
+    is_abstract = {"properties": {extends.ABSTRACT: {"const": True}}, "required": [extends.ABSTRACT]}
     schema["anyOf"] = [{"required": ["extends"]}, {"required": ["matrix"]}, is_abstract, {"required": needed}]
     for owner, field in (("", "profiles"), ("Bench", "shapes"), ("Bench", "against"), ("Graph", "profiles")):
         properties = definitions[owner]["properties"] if owner else schema["properties"]
         properties[field] = _or_one(properties[field])
-    for name in schema["properties"].keys() - {"name", "model", "matrix", "extends", VERSION_FIELD, abstract.FIELD}:
+    for name in schema["properties"].keys() - {"name", "model", "matrix", "extends", VERSION_FIELD, extends.ABSTRACT}:
         schema["properties"][name] = _or_nothing(schema["properties"][name])
     _describe(schema)
     return schema | {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "A recipe"}

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from engine.errors import RecipeError
-from engine.recipe import abstract, near_files
+from engine.recipe import near_files
 from engine.recipe.complaints import description
 from engine.recipe.node import Node, merged, without
 from engine.recipe.paths import Bounds
@@ -25,6 +25,8 @@ VERSION_FIELD = "recipe"
 
 A recipe that was merged with its parents has no version field.
 """
+ABSTRACT = "abstract"
+"""The field by which a YAML file says that it is only extended. Recipes that extend the file do not inherit it."""
 
 
 class Document(NamedTuple):
@@ -42,7 +44,7 @@ class Document(NamedTuple):
 def document(path: Path, bounds: Bounds) -> Document:
     """Read a recipe and all files that it extends, and merge them. Raises RecipeError."""
     layers: list[Node] = []
-    marks: list[Position | None] = []
+    abstract_places: list[Position | None] = []
     files: list[Path] = []
     file: Path | None = path
     layer: Node | None = None
@@ -54,13 +56,13 @@ def document(path: Path, bounds: Bounds) -> Document:
             what = f"{text.name} holds {description(layer)}; a recipe is a mapping"
             raise RecipeError(what, layer.at, hint="a recipe starts with: name: my-model")
         _check_version(layer)
-        marks.append(abstract.place_of(layer))
-        layers.append(without(layer, VERSION_FIELD, abstract.FIELD, "extends"))
+        abstract_places.append(_abstract_place(layer))
+        layers.append(without(layer, VERSION_FIELD, ABSTRACT, "extends"))
         file = _parent(layer, files, bounds)
     root = layers.pop()
     while layers:
         root = merged(root, layers.pop())
-    return Document(root, tuple(files), marks[0])
+    return Document(root, tuple(files), abstract_places[0])
 
 
 def _read(file: Path, extends: Node | None) -> Text:
@@ -103,3 +105,22 @@ def _check(parent: Path, at: Position, bounds: Bounds) -> None:
     bounds.check(parent, at)
     if not os.path.lexists(parent):
         raise RecipeError(f"`extends`: there is no file {parent}", at, hint=near_files.hint(parent))
+
+
+def _abstract_place(layer: Node) -> Position | None:
+    """Return the place of `abstract: true` in a YAML file, or None. Raises RecipeError for another value."""
+    node = layer.child(ABSTRACT)
+    if node is None or node.value is False:
+        return None
+    if node.value is not True:
+        raise RecipeError(f"`{ABSTRACT}` is {description(node)}; true or false is meant", node.at)
+    return layer.keys[ABSTRACT]
+
+
+def abstract_refusal(at: Position) -> RecipeError:
+    """Return the error for a command about nothing but an abstract recipe."""
+    return RecipeError(
+        "this recipe is abstract: other recipes extend it, and it makes no package of its own",
+        at,
+        hint=f"name a recipe that extends it, or take out `{ABSTRACT}: true`",
+    )

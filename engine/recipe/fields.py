@@ -18,9 +18,9 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError, core_schema
 
-from engine.recipe.text import shown
 from engine.runtimes import axes
 from engine.text import quantities, sizes
+from engine.text.display import shown
 
 if TYPE_CHECKING:
     from pydantic.json_schema import JsonSchemaValue

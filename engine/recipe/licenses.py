@@ -5,8 +5,53 @@ from __future__ import annotations
 import re
 from collections.abc import Collection
 from dataclasses import dataclass
+from typing import Annotated
+
+from pydantic import AfterValidator
+
+from engine.recipe.fields import Text, wrong
+from engine.text import suggestions
 
 NOT_KNOWN = "not known"
+OWN_LICENSE = "LicenseRef-"
+"""The prefix by which SPDX names a licence that is not in its list."""
+
+
+def canonical(text: str) -> str | None:
+    """Return an SPDX expression in SPDX's own spelling, such as `Apache-2.0` for `apache-2.0`; None for other texts."""
+    from packaging.licenses import InvalidLicenseExpression, canonicalize_license_expression
+
+    try:
+        return str(canonicalize_license_expression(text))
+    except InvalidLicenseExpression:
+        return None
+
+
+def _listed(name: str) -> str:
+    """Return an id of a policy's list in SPDX's spelling. Raises pydantic's error for a text that is no single id."""
+    known = canonical(name)
+    if known is None:
+        near = suggestions.nearest(name, _ids())
+        hint = (
+            suggestions.did_you_mean(f"`{near[0]}`") if near else f"a licence of its own is written {OWN_LICENSE}NAME"
+        )
+        raise wrong(f"names {name!r}, which is no licence of the SPDX list", hint)
+    if re.search(r" (AND|OR) |[()]", known):
+        raise wrong(f"has the expression {name!r}; a list of single licences is meant", "write each licence as an item")
+    return known
+
+
+def _ids() -> list[str]:
+    """Return the ids of the SPDX list. The module is private to `packaging`; without it there is no hint."""
+    try:
+        from packaging.licenses._spdx import LICENSES
+    except ImportError:
+        return []
+    return [each["id"] for each in LICENSES.values()]
+
+
+License = Annotated[Text, AfterValidator(_listed)]
+"""A licence in a policy's list, as an SPDX id."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,29 +96,8 @@ def allowed(expression: str, names: Collection[str]) -> bool:
     """Tell whether a list of licences allows a canonical SPDX expression.
 
     Of `A OR B` one is enough, of `A AND B` both must be listed. AND binds tighter than OR. `A WITH E` is one name.
+    Python evaluates the expression, as `packaging` does to check its form: each name stands there as True or False.
     """
-    tokens = re.findall(r"[()]|[^()\s]+(?: WITH [^()\s]+)?", expression)
-
-    def either() -> bool:
-        result = both()
-        while tokens and tokens[0] == "OR":
-            tokens.pop(0)
-            result = both() or result
-        return result
-
-    def both() -> bool:
-        result = one()
-        while tokens and tokens[0] == "AND":
-            tokens.pop(0)
-            result = one() and result
-        return result
-
-    def one() -> bool:
-        name = tokens.pop(0)
-        if name != "(":
-            return name in names
-        result = either()
-        tokens.pop(0)
-        return result
-
-    return either()
+    listed = {" AND ": " and ", " OR ": " or ", "(": "(", ")": ")"}
+    parts = re.split(r"( AND | OR |[()])", expression)
+    return bool(eval("".join(listed.get(part) or (part and str(part in names)) for part in parts)))  # noqa: S307

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, NamedTuple
 from pydantic import ValidationError
 
 from engine.errors import RecipeError
-from engine.recipe import abstract
+from engine.recipe import extends
 from engine.recipe.complaints import complaint
-from engine.recipe.expand import Variant, variants
 from engine.recipe.extends import Document, document
+from engine.recipe.matrix import Variant, variants
 from engine.recipe.node import Node, place, plain
 from engine.recipe.overrides import ONLY, SET, assignments
 from engine.recipe.paths import Bounds, portable_name, resolved
@@ -21,7 +21,7 @@ from engine.recipe.schema import Recipe
 from engine.text.places import Position
 
 if TYPE_CHECKING:
-    from engine.recipe.ways import Mark
+    from engine.recipe.path_ways import Mark
 
 
 class LoadedRecipe(NamedTuple):
@@ -30,7 +30,7 @@ class LoadedRecipe(NamedTuple):
     `path` is the path of the recipe file, as the caller wrote the path. `project` is the root folder of the recipe's
     project. `variant` is the label with the variant's values, "target.device=T4,precision=fp16", and empty without a
     matrix. `files` are the recipe's file and the files of its parents. `way` holds every folder and link on the way to
-    these files, to the paths that the recipe names and to the allowed folders, as `engine.recipe.ways` describes them.
+    these files, to the paths that the recipe names and to the allowed folders, as `recipe/path_ways.py` has them.
     """
 
     recipe: Recipe
@@ -120,7 +120,7 @@ class OpenedRecipe(NamedTuple):
     ) -> tuple[LoadedRecipe, ...]:
         """Return the validated variants, as `load` does. Raises RecipeError, also for an abstract recipe."""
         if self.document.abstract is not None:
-            raise abstract.refusal(self.document.abstract)
+            raise extends.abstract_refusal(self.document.abstract)
         selected = variants(self.document.root, assignments(SET, set), assignments(ONLY, only))
         return tuple(self._loaded(variant, must_exist=must_exist) for variant in selected)
 
@@ -145,10 +145,3 @@ def _validated(root: Node, files: Sequence[Path]) -> Recipe:
         return Recipe.model_validate(plain(root), by_alias=True, by_name=False)
     except ValidationError as error:
         raise complaint(error, root, files) from None
-
-
-def json_schema() -> dict[str, object]:
-    """Return the JSON Schema of a recipe file, for editors."""
-    from engine.recipe.editor import editor_schema
-
-    return editor_schema()

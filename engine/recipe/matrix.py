@@ -1,17 +1,19 @@
-"""`matrix`: the combinations of values that one recipe stands for, with `include` and `exclude`."""
+"""`matrix`: the variants of a recipe, one for each combination of values, with `include` and `exclude`; their names."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from itertools import product
 from math import prod
+from typing import Any, NamedTuple
 
 from engine.errors import RecipeError
 from engine.recipe.complaints import description
-from engine.recipe.node import Node
+from engine.recipe.node import Node, plain, put, without
 from engine.recipe.outline import is_known, suggestion
-from engine.recipe.overrides import Assignment, meaning, same
-from engine.recipe.text import shown
+from engine.recipe.overrides import Assignment, applied, meaning, same, selects
+from engine.text.display import shown
 from engine.text.places import Position
 
 MAX_VARIANTS = 100_000
@@ -21,9 +23,164 @@ A matrix with more combinations is refused before the combinations are listed.
 """
 MAX_RULES = 256
 """Upper limit of the number of entries in `include` or `exclude`: each entry is compared with each combination."""
+MAX_VALUES_TOGETHER = 1_000_000
+"""Upper limit of the number of values that all variants of a recipe hold together.
+
+Reading a million values takes several seconds.
+"""
+
+_PLACEHOLDER = r"\$\{([^{}]*)\}"
+_MAX_SLUG = 48
+"""Upper limit of the number of characters that one value of the matrix adds to the name of a variant.
+
+If a value of an axis has more than 48 characters, the name of the variant has the last word of the axis's path and the
+number of the value in the axis instead, for example `source2`.
+"""
+_LISTED = 12
+"""The largest number of values of a recipe's field that an error lists."""
+
+_ASSIGNED = re.compile(r",(?=[\w.-]+=)")
+"""What stands between two values in the label of a variant."""
 
 Combination = dict[str, Node]
 """A mapping from the dotted path of a field, such as `target.device`, to its value, in the order of the matrix."""
+Numbers = Mapping[str, Mapping[str, int]]
+"""For each axis of a matrix, a mapping from each value of the axis, as text, to the value's number, counted from 1."""
+
+
+class Variant(NamedTuple):
+    """One variant of a recipe: a label with the variant's values of the matrix, and the variant's whole document.
+
+    A variant of a recipe without a matrix has an empty label.
+    """
+
+    label: str
+    root: Node
+
+
+def variants(root: Node, sets: Sequence[Assignment], only: Sequence[Assignment]) -> list[Variant]:
+    """Return those variants of a recipe's document that the assignments `only` select. Raises RecipeError.
+
+    If an assignment of `sets` has the path of an axis of the matrix, the assignment replaces all values of the axis. If
+    two variants have the same name, an error is raised, even if `only` does not select these variants.
+    """
+    matrix = root.child("matrix")
+    base = without(root, "matrix")
+    combined = combinations(matrix, sets) if matrix is not None else [{}]
+    if len(combined) * base.size > MAX_VALUES_TOGETHER:
+        what = f"{len(combined):,} variants of {base.size:,} values are more than {MAX_VALUES_TOGETHER:,} together"
+        raise RecipeError(what, root.keys["matrix"], hint="split the recipe")
+    numbers = _numbers(matrix)
+    every = [_variant(base, combination, numbers, sets) for combination in combined]
+    _check_names(every)
+    selected = [variant for variant in every if selects(variant.root, only)]
+    if not selected:
+        raise _nothing_selected(every, only)
+    return selected
+
+
+def _variant(base: Node, combination: Combination, numbers: Numbers, sets: Sequence[Assignment]) -> Variant:
+    root = base
+    for path, value in combination.items():
+        try:
+            root = put(root, path.split("."), value)
+        except LookupError as error:
+            raise RecipeError(f"`matrix` cannot vary `{path}`: {error.args[0]}", value.at) from None
+    root = applied(root, sets)
+    combination = {path: root.find(path.split(".")) or value for path, value in combination.items()}
+    numbered = {path: numbers.get(path, {}).get(meaning(value), 1) for path, value in combination.items()}
+    return Variant(_label(combination), _named(root, combination, numbered))
+
+
+def _numbers(matrix: Node | None) -> Numbers:
+    axes = (matrix.mapping if matrix else None) or {}
+    return {
+        path: {meaning(item): index for index, item in enumerate(axis.items or (), 1)} for path, axis in axes.items()
+    }
+
+
+def _check_names(every: Sequence[Variant]) -> None:
+    """Raise RecipeError where two variants have one name."""
+    labels: dict[str, str] = {}
+    for variant in every:
+        name = variant.root.find(["name"])
+        if name is None or not isinstance(name.value, str):
+            continue
+        if name.value in labels:
+            raise RecipeError(
+                f"two variants are called `{name.value}`",
+                name.at,
+                facts=[labels[name.value], variant.label],
+                hint="let `name` say what differs: name: my-model-${target.device}-${precision}",
+            )
+        labels[name.value] = variant.label
+
+
+def _nothing_selected(every: Sequence[Variant], only: Sequence[Assignment]) -> RecipeError:
+    facts = []
+    for path in dict.fromkeys(assignment.path for assignment in only):
+        nodes = (variant.root.find(path) for variant in every)
+        values = list(dict.fromkeys(written(plain(node)) for node in nodes if node is not None))
+        facts.append(f"{'.'.join(path)}: {', '.join(values[:_LISTED]) or 'not said'}")
+    hint = "choose one of the values that the recipe has"
+    return RecipeError("no variant of the recipe has these values", only[0].at, facts=facts, hint=hint)
+
+
+def _label(combination: Mapping[str, Node]) -> str:
+    """Return the values of a variant in the order of the matrix: `target.device=T4,precision=fp16`."""
+    return ",".join(f"{path}={written(plain(value))}" for path, value in combination.items())
+
+
+def values_of(label: str) -> dict[str, str]:
+    """Return the values of a variant by the paths of the matrix's axes, from the variant's label; {} without one."""
+    assigned = _ASSIGNED.split(label) if label else []
+    return dict(each.split("=", 1) for each in assigned)
+
+
+def written(value: Any) -> str:
+    """Return a value as one line of YAML, with lists in square brackets and mappings in braces."""
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{key}: {written(below)}" for key, below in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(written(item) for item in value) + "]"
+    if value is None or isinstance(value, bool):
+        return {None: "null", True: "true", False: "false"}[value]
+    return str(value)
+
+
+def _named(root: Node, combination: Mapping[str, Node], numbers: Mapping[str, int]) -> Node:
+    """Return a variant's document, with the placeholders `${path}` in its name replaced by the variant's values.
+
+    Raises RecipeError.
+
+    If the recipe's name has no placeholder, the variant's name is the recipe's name with all values of the matrix
+    appended. `numbers` maps the path of each axis to the number of the variant's value in the axis. In the
+    variant's name, a value of more than _MAX_SLUG characters is replaced by the last word of the path of the axis and
+    the index of the value, for example `source2`.
+    """
+    node = root.find(["name"])
+    if node is None or not isinstance(node.value, str):
+        return root  # the schema complains about the name
+    template = node.value
+    if "${" not in template and "name" not in combination:
+        template += "".join(f"-${{{path}}}" for path in combination)
+
+    def value_of(placeholder: re.Match[str]) -> str:
+        path = placeholder[1].strip()
+        value = combination.get(path) or root.find(path.split("."))
+        if value is None:
+            what = f"`name` has the placeholder ${{{placeholder[1]}}}, and the recipe has no such field"
+            raise RecipeError(what, node.at, hint=suggestion(path.split(".")))
+        slug = _slug(written(plain(value)))
+        return slug if len(slug) <= _MAX_SLUG else f"{path.split('.')[-1]}{numbers.get(path, 1)}"
+
+    name = re.sub(_PLACEHOLDER, value_of, template)
+    return put(root, ["name"], Node(name, node.at, written=name))
+
+
+def _slug(text: str) -> str:
+    """Return a text fit for the name of a file: letters, digits, `.` and `_` stay, all else becomes single dashes."""
+    return re.sub(r"[^A-Za-z0-9._]+", "-", text).strip("-")
 
 
 def combinations(matrix: Node, pinned: Sequence[Assignment]) -> list[Combination]:

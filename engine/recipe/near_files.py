@@ -6,8 +6,8 @@ import os
 import re
 from pathlib import Path
 
-from engine.recipe.text import shown, shown_path
 from engine.text import lists, suggestions
+from engine.text.display import shown, shown_path
 
 _MOST_NAMES = 10_000
 """The largest number of file names in a folder that are compared with the name of a missing file."""

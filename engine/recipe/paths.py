@@ -9,16 +9,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from engine.errors import RecipeError
-from engine.recipe import hub_names, near_files, ways
+from engine.recipe import near_files, path_ways
 from engine.recipe.node import Node, put
 from engine.recipe.outline import dotted
 from engine.recipe.overrides import SET
-from engine.recipe.text import reason_of, shown, shown_path
-from engine.text import hints, suggestions
+from engine.recipe.schema import TIMM_PREFIXES
+from engine.text import suggestions
+from engine.text.display import reason_of, shown, shown_path
 from engine.text.places import Position
 
 if TYPE_CHECKING:
-    from engine.recipe.ways import Mark
+    from engine.recipe.path_ways import Mark
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+-]+):(.*)")
 _PART = r"[A-Za-z0-9_][A-Za-z0-9_.-]*"
@@ -29,7 +30,10 @@ _FORMS = {
 }
 _MODEL_FORMS = ("hf", "python", "timm")
 _HUB = "hf:"
-_TIMM, _TIMM_ON_HUB = hub_names.OF_TIMM
+_TIMM, _TIMM_ON_HUB = TIMM_PREFIXES
+_HUB_NAME = r"(?:(?:https?:)?(?://)?(?:www\.)?(?:huggingface\.co|hf\.co)/)?([A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?)/?"
+"""OWNER/NAME, or the NAME of an old model, alone or behind the hub's address."""
+_NO_MODEL_NAMES = (".onnx", ".bin", ".pt", ".pth", ".safetensors", ".gguf", ".yaml", ".yml", ".json")
 _OF_THE_WEB = ("http", "https", "file", "s3")
 """Common URI schemes that no field of a recipe accepts.
 
@@ -60,7 +64,7 @@ class Bounds:
 
     def walk(self, path: Path) -> None:
         """Add the way to a path to `way`, before the path is used; marks that were read earlier stay."""
-        for place, mark in ways.way_to(str(path)).items():
+        for place, mark in path_ways.way_to(str(path)).items():
             self.way.setdefault(place, mark)
 
     def check(self, path: Path, at: Position) -> None:
@@ -207,7 +211,7 @@ def _check_kind(field: PathField, path: Path, source: str, wrong: Callable[..., 
     try:
         path.stat()
     except FileNotFoundError:
-        on_hub = hub_names.hint(source) if field.kind == "model" else ""
+        on_hub = _hub_hint(source) if field.kind == "model" else ""
         hint = "; ".join(filter(None, (near_files.of_source(source, path), on_hub)))
         raise wrong(f"names {shown_path(path)}, which is not there", hint) from None
     except OSError as error:
@@ -242,7 +246,7 @@ def _other_source(path: Path) -> str:
     if path.suffix.lower() in _OF_OTHERS:
         return "export it to ONNX, or name a directory that save_pretrained() wrote"
     if path.suffix == ".gguf":
-        return hints.FROM_GGUF
+        return suggestions.FROM_GGUF
     return "name a directory with config.json and the weights, or an .onnx file"
 
 
@@ -256,7 +260,7 @@ def _absolute(path: Path) -> Path:
 def _remote(field: PathField, scheme: str, rest: str, at: Position) -> str:
     name = field.name
     if scheme not in field.forms:
-        hint = hub_names.hint(f"{scheme}:{rest}") if "hf" in field.forms else ""
+        hint = _hub_hint(f"{scheme}:{rest}") if "hf" in field.forms else ""
         hint = f"write the path: /{shown(rest.lstrip('/'))}" if scheme == "file" else hint
         raise RecipeError(f"`{name}` cannot be read from {scheme}:", at, hint=hint or _schemes(field, scheme))
     form, example = _FORMS[scheme]
@@ -276,6 +280,16 @@ def _schemes(field: PathField, scheme: str) -> str:
         return suggestions.did_you_mean(f"`{near[0]}`")
     allowed = ", ".join(f"{form}:" for form in field.forms)
     return f"a path, or one of {allowed}" if allowed else "name a path"
+
+
+def _hub_hint(source: str) -> str:
+    """Return how a recipe names the model of the hub that `source` may mean; "" where `source` looks like no model."""
+    plain, sign, revision = source.partition("@")
+    name = re.fullmatch(_HUB_NAME, plain)
+    if name is None or name[1].endswith(_NO_MODEL_NAMES):
+        return ""
+    pinned = f" with `revision: {shown(revision)}`" if sign else ""
+    return f"a model of the Hugging Face hub is `hf:{shown(name[1])}`{pinned}"
 
 
 def hub_name(source: str) -> str:

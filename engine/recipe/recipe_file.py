@@ -9,9 +9,9 @@ from pathlib import Path
 
 from engine.errors import RecipeError
 from engine.recipe import near_files
-from engine.recipe.text import reason_of
 from engine.system.regular import NotRegularError, open_file
 from engine.text import sizes
+from engine.text.display import reason_of
 from engine.text.places import Position, Text
 
 MAX_BYTES = sizes.MIB

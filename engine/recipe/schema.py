@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from pydantic import (
-    AfterValidator,
     BeforeValidator,
     ConfigDict,
     Discriminator,
@@ -18,14 +17,11 @@ from pydantic.json_schema import SkipJsonSchema
 from typing_extensions import TypedDict
 
 from engine import tasks
-from engine.recipe import hub_names
 from engine.recipe.fields import (
-    LARGEST_SIZE,
     Distinct,
     Flag,
     Milliseconds,
     Name,
-    Number,
     OneOf,
     Size,
     Text,
@@ -33,21 +29,26 @@ from engine.recipe.fields import (
     as_list,
     axes_of_profile,
     by_axis_and_budget,
-    limits_within,
     no_values,
     once_each,
-    one_sided,
     text_axes,
     unknown,
     wrong,
 )
 from engine.recipe.image_input import Images
-from engine.recipe.later import Later
-from engine.recipe.license_ids import License
+from engine.recipe.licenses import License
 from engine.recipe.model_config import MODEL_CONFIG, PartName
-from engine.recipe.options import Generate, Preprocess, Quantization, TensorRTOptions
+from engine.recipe.sections import (
+    BuiltOnUse,
+    Calibration,
+    Generate,
+    Preprocess,
+    Quantization,
+    TensorRTOptions,
+    Validation,
+)
 from engine.recipe.shape_values import ShapeValues
-from engine.recipe.values import Bound, Metric, Precision, Profile, RecipePart, Rival
+from engine.recipe.values import Precision, Profile, RecipePart, Rival
 from engine.runtimes import registry
 
 if TYPE_CHECKING:
@@ -55,6 +56,10 @@ if TYPE_CHECKING:
 
 _Stated = Annotated[Profile, BeforeValidator(axes_of_profile), Field(json_schema_extra={"minProperties": 1})]
 Profiles = Annotated[tuple[_Stated, ...], Field(max_length=64), BeforeValidator(as_list)]
+
+
+TIMM_PREFIXES = ("timm:", "hf:timm/")
+"""How a source begins that names one of timm's repositories on the hub."""
 
 
 class ModelSection(RecipePart):
@@ -88,7 +93,7 @@ class ModelSection(RecipePart):
         reads the directory.
         """
         named = self.task is not None and tasks.find(self.task).by_timm and not self.is_onnx_file
-        return named or self.source.lower().startswith(hub_names.OF_TIMM)
+        return named or self.source.lower().startswith(TIMM_PREFIXES)
 
 
 def _one_or_several(value: Any) -> str:
@@ -113,52 +118,6 @@ class TargetSection(RecipePart):
     def devices(self) -> tuple[str, ...]:
         """The names of all devices that the package is for."""
         return (self.device,) if isinstance(self.device, str) else self.device
-
-
-_AtLeast = BeforeValidator(one_sided("at_least"))
-_AtMost = BeforeValidator(one_sided("at_most"))
-_Share = AfterValidator(limits_within(0, 1))
-
-
-class PerplexityOnText(RecipePart):
-    """A text on which the perplexity of the built model is measured, as a multiple of the original's.
-
-    `limit` is the largest number of tokens that are read.
-    """
-
-    text: Text
-    at_most: Annotated[Number, Field(gt=0)] | None = None
-    limit: Annotated[int, Field(strict=True, ge=128, le=LARGEST_SIZE)] = 4096
-
-    @property
-    def bound(self) -> Bound | None:
-        """The bound on the ratio of the perplexities; None where the recipe names none."""
-        return None if self.at_most is None else Bound(at_most=self.at_most)
-
-
-class Validation(RecipePart):
-    """Bounds on how closely the built model matches the original model.
-
-    A number alone means `at_least`; for `max_abs`, a number alone means `at_most`.
-    """
-
-    samples: Text | None = None
-    cosine: Annotated[Bound, _AtLeast, AfterValidator(limits_within(-1, 1))] | None = None
-    agreement: Annotated[Bound, _AtLeast, _Share] | None = None
-    max_abs: Annotated[Bound, _AtMost, AfterValidator(limits_within(0, 1e12))] | None = None
-    variation: Annotated[Bound, _AtLeast, AfterValidator(limits_within(-1e12, 1))] | None = None
-    rank: Annotated[Bound, _AtLeast, AfterValidator(limits_within(-1, 1))] | None = None
-    in_batch: Annotated[Bound, _AtLeast, AfterValidator(limits_within(-1, 1))] | None = None
-    precision_share: Annotated[Bound, _AtLeast, _Share] | None = None
-    perplexity: PerplexityOnText | None = None
-    metric: Annotated[Metric, _AtLeast, _Share] | None = None
-
-
-class Calibration(RecipePart):
-    """The file of samples from which quantization takes its scales, and the largest number of samples to use."""
-
-    samples: Text
-    limit: Size = 256
 
 
 class RivalSection(Rival):
@@ -269,8 +228,8 @@ class AnswersSection(RecipePart):
 class PackageSection(RecipePart):
     """The package that the build writes: the settings of its Triton model repository, and of its answers."""
 
-    triton: Annotated[Triton, Later()] = Triton.model_construct()
-    answers: Annotated[AnswersSection, Later()] = AnswersSection.model_construct()
+    triton: Annotated[Triton, BuiltOnUse()] = Triton.model_construct()
+    answers: Annotated[AnswersSection, BuiltOnUse()] = AnswersSection.model_construct()
 
 
 class PolicySection(RecipePart):
@@ -283,7 +242,7 @@ class PolicySection(RecipePart):
 class Recipe(RecipePart):
     """One variant of a recipe, complete: `extends`, `matrix` and `--set` are already applied.
 
-    The defaults of sections are made by `model_construct`, which needs no validator (`Later`).
+    The defaults of sections are made by `model_construct`, which needs no validator (`BuiltOnUse`).
     """
 
     name: Name
@@ -296,15 +255,15 @@ class Recipe(RecipePart):
     """The values of inputs that the profiles state, in the order of the profiles; a second reading of `profiles`."""
     profiles: Profiles = ()
     tensorrt: TensorRTOptions = {}
-    calibrate: Annotated[Calibration, Later()] | None = None
-    validation: Annotated[Validation, Later(), Field(alias="validate")] = Validation.model_construct()
-    bench: Annotated[BenchSection, Later()] | None = None
-    package: Annotated[PackageSection, Later()] = PackageSection.model_construct()
-    graphs: Annotated[Mapping[Name, Annotated[GraphSection, Later()]], Field(max_length=16)] = {}
-    quantize: Annotated[Quantization, Later()] = {}
-    generate: Annotated[Generate, Later()] = {}
-    preprocess: Annotated[Preprocess, Later()] = {}
-    policy: Annotated[PolicySection, Later()] = PolicySection.model_construct()
+    calibrate: Annotated[Calibration, BuiltOnUse()] | None = None
+    validation: Annotated[Validation, BuiltOnUse(), Field(alias="validate")] = Validation.model_construct()
+    bench: Annotated[BenchSection, BuiltOnUse()] | None = None
+    package: Annotated[PackageSection, BuiltOnUse()] = PackageSection.model_construct()
+    graphs: Annotated[Mapping[Name, Annotated[GraphSection, BuiltOnUse()]], Field(max_length=16)] = {}
+    quantize: Annotated[Quantization, BuiltOnUse()] = {}
+    generate: Annotated[Generate, BuiltOnUse()] = {}
+    preprocess: Annotated[Preprocess, BuiltOnUse()] = {}
+    policy: Annotated[PolicySection, BuiltOnUse()] = PolicySection.model_construct()
     hermetic: Flag = False
     """Whether a job fails that reads anything which no row of its key covers."""
     runtimes: Annotated[Mapping[Name, Mapping[str, Any]], Field(max_length=16)] = {}

@@ -20,7 +20,7 @@ PROJECT: Kinds = {"cache": str, "jobs": int, "remote": {"url": str}}
 NUMBER = int | float
 _IN_WORDS: Mapping[Any, str] = {
     str: "a text in quotes",
-    int: "a whole number from 1 on",
+    int: "a whole number of 1 or more",
     bool: "true or false",
     list: "a list of texts",
     NUMBER: "a number",
@@ -84,7 +84,7 @@ def _is_right(value: object, kind: Any) -> bool:
 
 def _fault(full: str, value: object, kind: Any, known: Kinds) -> tuple[str, str]:
     """Return the message and the hint for a setting that is unknown or has a value of another type."""
-    from engine.recipe.text import described  # a no-op build reads a right file, and waits for no further import
+    from engine.text.display import described  # a no-op build reads a right file, and waits for no further import
 
     if kind is None:
         return f"`{full}` is no setting", suggestions.hint(full.rpartition(".")[2], known)

@@ -1,4 +1,4 @@
-"""Parses YAML text into nodes with places, in one pass over the parser's events, with limits on depth and size."""
+"""Parses YAML text into nodes with places: limits on depth and size; words that YAML 1.1 and 1.2 read differently."""
 
 from __future__ import annotations
 
@@ -8,9 +8,8 @@ from typing import Any, NoReturn
 import yaml
 
 from engine.errors import RecipeError
-from engine.recipe.node import Node, list_node, mapping_node
-from engine.recipe.scalars import UnclearError, resolve
-from engine.recipe.text import shown
+from engine.recipe.node import Node, Scalar, list_node, mapping_node
+from engine.text.display import shown
 from engine.text.places import UNPRINTABLE, Position, Text
 
 LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the parser in C is six times as fast
@@ -41,6 +40,28 @@ _LONGEST = 500
 """The longest line, in characters, whose meaning is guessed."""
 _ABOVE = 6
 """How many lines above a line are searched for a field."""
+_MAX_DIGITS = 400
+"""Upper limit of the number of characters in a number of a recipe.
+
+No field of a recipe needs a number of more than 400 characters, and Python itself refuses to convert more than 4,300
+digits.
+"""
+# The core schema of YAML 1.2 (10.3.2), without the forms of numbers that YAML 1.1 and 1.2 read differently.
+_INTEGER = re.compile(r"[-+]?(0|[1-9][0-9]*)")
+_FLOAT = re.compile(r"[-+]?(0|[1-9][0-9]*)?(\.[0-9]*)?([eE][-+]?[0-9]+)?")
+_SPECIAL = re.compile(r"[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)")
+_WORDS: dict[str, Scalar] = {"": None, **dict.fromkeys(("null", "Null", "NULL"))}
+_WORDS |= dict.fromkeys(("true", "True", "TRUE"), True) | dict.fromkeys(("false", "False", "FALSE"), False)
+
+# Words that are a truth value, a number or a date in YAML 1.1 and a text in YAML 1.2, or the other way round.
+_TRUTH = re.compile(r"yes|Yes|YES|no|No|NO|on|On|ON|off|Off|OFF")
+_NUMBER = re.compile(
+    r"[-+]?0[0-9_]+(\.[0-9_]*)?([eE][-+]?[0-9]+)?"  # 0123 is 83 in YAML 1.1: octal
+    r"|[-+]?0[xob][0-9a-fA-F_]+"
+    r"|[-+]?[0-9][0-9_]*(:[0-5]?[0-9])+(\.[0-9_]*)?"  # 1:30 is 90 in YAML 1.1: base 60
+    r"|[-+]?[0-9]*_[0-9_]*(\.[0-9_]*)?([eE][-+]?[0-9]+)?",
+)
+_DATE = re.compile(r"[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}([Tt ].*)?")
 
 
 def parse(text: Text, content: str | None = None) -> Node:
@@ -166,8 +187,8 @@ class _Reader:
         if not event.implicit[0]:
             return Node(event.value, at, written=event.value)
         try:
-            return Node(resolve(event.value), at, written=event.value)
-        except UnclearError as error:
+            return Node(_value_of(event.value), at, written=event.value)
+        except _UnclearWordError as error:
             raise RecipeError(str(error), at, hint=error.hint) from None
 
     def alias(self, event: Any) -> Node:
@@ -249,3 +270,51 @@ def _indented(text: Text, number: int, line: str) -> str:
         return ""
     above_it, its = len(other[1]), len(field[1])
     return f"indent `{field[2]}` as the fields around it: `{other[2]}` above has {above_it} blanks, it has {its}"
+
+
+class _UnclearWordError(ValueError):
+    """A word that YAML parsers read differently.
+
+    `hint` tells how to write the word so that all YAML parsers read it alike.
+    """
+
+    def __init__(self, what: str, hint: str) -> None:
+        super().__init__(what)
+        self.hint = hint
+
+
+def _value_of(word: str) -> Scalar:
+    """Return the value of an unquoted word of YAML. Raises UnclearError where YAML parsers disagree about the word."""
+    if word in _WORDS:
+        return _WORDS[word]
+    first = word[0]
+    if first.isdigit() or first in "+-.":
+        return _number(word)
+    if word == "~":
+        raise _UnclearWordError("`~` unquoted means null", 'write null, or quote the text: "~"')
+    if _TRUTH.fullmatch(word):
+        raise _UnclearWordError(
+            f"`{word}` unquoted is text to some readers of YAML and true or false to others",
+            f'where text is meant, quote it: "{word}"; else write true or false',
+        )
+    return word
+
+
+def _number(word: str) -> Scalar:
+    if _INTEGER.fullmatch(word) or (any(c.isdigit() for c in word) and _FLOAT.fullmatch(word)):
+        if len(word) > _MAX_DIGITS:
+            raise _UnclearWordError(f"a number of {len(word)} characters", "where text is meant, quote it")
+        return int(word) if _INTEGER.fullmatch(word) else float(word)
+    if _SPECIAL.fullmatch(word):
+        return float(word.replace(".", ""))
+    if _NUMBER.fullmatch(word):
+        raise _UnclearWordError(
+            f"`{shown(word)}` unquoted is text to some readers of YAML and an odd number to others",
+            f'where text is meant, quote it: "{shown(word)}"; else write a plain decimal number',
+        )
+    if _DATE.fullmatch(word):
+        raise _UnclearWordError(
+            f"`{shown(word)}` unquoted is a date to some readers of YAML and text to others",
+            f'quote it: "{shown(word)}"',
+        )
+    return word

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from typing import TYPE_CHECKING, Protocol, Self
 
 if TYPE_CHECKING:
@@ -21,3 +23,26 @@ class BuildReport(Protocol):
 
     def finish(self, results: Results) -> None:
         """Show the results of the build; called after the last event."""
+
+
+def report_for(
+    *, json: bool, variants: int, quiet: bool = False, verbose: bool = False, parallel: int | None = None
+) -> BuildReport:
+    """Return the object that prints a build's events: as lines of JSON, as a view on a terminal, or as plain lines.
+
+    Of a build with many `variants`, jobs that need no attention are counted, unless the build is `verbose`.
+    """
+    if json:
+        from engine.report.json_lines import JsonReport
+
+        return JsonReport()
+    from engine.report.results import MANY
+
+    many, folded = variants > 1, variants > MANY and not verbose
+    if not quiet and sys.stderr.isatty() and os.environ.get("TERM") != "dumb" and not os.environ.get("CI"):
+        from engine.report.live import LiveReport
+
+        return LiveReport(many=many, folded=folded, parallel=parallel)
+    from engine.report.plain import PlainReport
+
+    return PlainReport(many=many, folded=folded, quiet=quiet)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from engine.text import durations, lists
+from engine.text import lists, quantities
 
 if TYPE_CHECKING:
     from engine.builder.costs import Total
@@ -16,7 +16,7 @@ def of_job(finding: Finding) -> str:
     if finding.cost is None:
         return "cost unknown"
     machine = f" on {finding.cost.machine}" if finding.cost.machine else ""
-    return f"{durations.estimate(finding.cost.seconds)}{machine}"
+    return f"{quantities.about_duration(finding.cost.seconds)}{machine}"
 
 
 def of_build(total: Total) -> str:
@@ -26,8 +26,8 @@ def of_build(total: Total) -> str:
     rest = [each for each in (unknown, waiting) if each]
     if rest and not total.seconds:
         return ", ".join(rest)
-    elapsed = durations.estimate(total.elapsed).removeprefix("about ")
-    text = f"{durations.estimate(total.seconds)} of work: {elapsed} with -j {total.parallel}"
+    elapsed = quantities.about_duration(total.elapsed).removeprefix("about ")
+    text = f"{quantities.about_duration(total.seconds)} of work: {elapsed} with -j {total.parallel}"
     return ", ".join([text, *(f"without {each}" for each in rest)])
 
 

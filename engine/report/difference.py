@@ -8,9 +8,9 @@ from itertools import groupby
 
 from engine.builder.difference import Amount, JobChange, JobDifference, SideComparison, VariantDifference
 from engine.builder.latency_change import LatencyChange
-from engine.report import grid, markdown
+from engine.report import grid
 from engine.report.history import change_in_words
-from engine.text import durations, lists, sizes
+from engine.text import lists, quantities, sizes
 
 _ROWS = 3
 """The most changed rows of a job that text and Markdown show; `--json` has all."""
@@ -32,7 +32,7 @@ def as_text(comparison: SideComparison) -> Iterator[str]:
 
 def as_markdown(comparison: SideComparison) -> Iterator[str]:
     """Yield a heading, a table with a row for each figure, and the causes; of many variants a row for each."""
-    yield f"### {markdown.escaped(comparison.old)} → {markdown.escaped(comparison.new)}"
+    yield f"### {grid.escaped_markdown(comparison.old)} → {grid.escaped_markdown(comparison.new)}"
     differing = [variant for variant in comparison.variants if not variant.is_none]
     if len(differing) == 1:
         yield from _one_in_markdown(differing[0])
@@ -77,12 +77,12 @@ def _latency_fields(change: LatencyChange) -> dict[str, object]:
 
 
 def _one_in_markdown(variant: VariantDifference) -> Iterator[str]:
-    yield from ("", f"**{markdown.escaped(variant.name)}**: {markdown.escaped(_headline(variant))}", "")
+    yield from ("", f"**{grid.escaped_markdown(variant.name)}**: {grid.escaped_markdown(_headline(variant))}", "")
     rows = _figures(variant)
     if rows:
-        yield from markdown.table(("", "before", "after", "difference"), rows, right=[False, True, True])
+        yield from grid.markdown_table(("", "before", "after", "difference"), rows, right=[False, True, True])
         yield ""
-    yield from (f"- {markdown.escaped(line)}" for line in (*_causes(variant), *_warnings(variant)))
+    yield from (f"- {grid.escaped_markdown(line)}" for line in (*_causes(variant), *_warnings(variant)))
 
 
 def _many_in_markdown(variants: Sequence[VariantDifference]) -> Iterator[str]:
@@ -93,14 +93,14 @@ def _many_in_markdown(variants: Sequence[VariantDifference]) -> Iterator[str]:
         cells = {row[0]: _cell(row) for row in _figures(variant)}
         rows.append((variant.name, _headline(variant), *(cells.get(name, "") for name in names)))
     yield ""
-    yield from markdown.table(header, rows)
+    yield from grid.markdown_table(header, rows)
     by_causes = groupby(sorted(variants, key=_causes), key=_causes)
     for causes, own in by_causes:
         alike = list(own)
         if causes:
             name = alike[0].name if len(alike) == 1 else lists.counted(len(alike), "variant")
-            yield from ("", f"{markdown.escaped(name)}:", *(f"- {markdown.escaped(line)}" for line in causes))
-    yield from ("", *dict.fromkeys(markdown.escaped(line) for variant in variants for line in _warnings(variant)))
+            yield from ("", f"{grid.escaped_markdown(name)}:", *(f"- {grid.escaped_markdown(line)}" for line in causes))
+    yield from ("", *dict.fromkeys(grid.escaped_markdown(line) for variant in variants for line in _warnings(variant)))
 
 
 def _cell(row: Sequence[str]) -> str:
@@ -119,7 +119,7 @@ def _headline(variant: VariantDifference) -> str:
         parts.append("no job differs")
     if variant.to_build:
         known = [job.seconds for job in variant.to_build if job.seconds is not None]
-        cost = f", {durations.estimate(sum(known))}" if len(known) == len(variant.to_build) else ""
+        cost = f", {quantities.about_duration(sum(known))}" if len(known) == len(variant.to_build) else ""
         parts.append(f"to build: {', '.join(job.job for job in variant.to_build)}{cost}")
     else:
         parts.append("all built")

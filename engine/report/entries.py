@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from engine.builder.plan_cache import Entry
 from engine.events import Ended, Noticed, Planned
-from engine.report import folding, json_lines, plain
+from engine.report import json_lines, plain
 from engine.store.materialize import marker
 from engine.store.record import Record
 from engine.text.redaction import redacted
@@ -53,7 +53,7 @@ def printed(plan: Planned, ends: Iterable[Ended], table: str, *, many: bool) -> 
     for event in again:
         lines = plain.lines(event, many=many)
         talk += lines
-        if folding.Folded().take(event):
+        if plain.JobCounts().take(event):
             folded[event.state, event.waits_for, event.advice] += 1
         else:
             news += lines
@@ -83,7 +83,7 @@ def talk(entries: Mapping[str, Entry], notices: Iterable[str], *, folded: bool) 
     head = _text(line for text in notices for line in plain.lines(Noticed(text), many=True))
     if not folded:
         return head + "".join(each["talk"] for each in entries.values())
-    counts = folding.Folded()
+    counts = plain.JobCounts()
     for name, each in entries.items():
         for state, device, advice, count in each["folded"]:
             counts.take(Ended(name, "", state, waits_for=device, advice=advice), count)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import io
 import itertools
+import re
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from engine.system import streams
@@ -16,6 +17,7 @@ KEPT = 80
 """The width in characters of tables that are kept, and printed later on terminals of any width."""
 _NARROWEST = 12
 """The width in characters below which the cells of a column are not wrapped."""
+_SPECIAL = re.compile(r"[\\`*\[\]<|~]|(?<!\w)_|_(?!\w)")
 
 
 @dataclass(frozen=True)
@@ -104,3 +106,22 @@ def show(rows: Sequence[Sequence[str]], columns: Sequence[Column] = (), *, gap: 
     """Print the rows of a table as aligned lines."""
     for line in lines(rows, columns, gap=gap, indent=indent):
         print(line)
+
+
+def markdown_table(
+    header: Sequence[str], rows: Sequence[Sequence[str]], *, right: Sequence[bool] = ()
+) -> Iterator[str]:
+    """Yield the lines of a table; the columns that `right` marks are right-aligned. Cells are plain text."""
+    sides = [*right, *[False] * (len(header) - len(right))]
+    yield _markdown_line(map(escaped_markdown, header))
+    yield _markdown_line("---:" if side else "---" for side in sides)
+    yield from (_markdown_line(map(escaped_markdown, row)) for row in rows)
+
+
+def _markdown_line(cells: Iterator[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def escaped_markdown(text: str) -> str:
+    """Return plain text as Markdown shows it: on one line, and without a meaning of its characters."""
+    return _SPECIAL.sub(lambda match: f"\\{match.group()}", " ".join(text.split()))

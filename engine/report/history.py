@@ -9,7 +9,7 @@ from dataclasses import asdict
 from engine.key import Change
 from engine.report import grid
 from engine.store.history import HeadlineFigures, JobRun, PastBuild
-from engine.text import durations, lists, sizes
+from engine.text import lists, quantities, sizes
 
 _ROWS = 4
 """The most changed rows of a job that the text shows; `--json` has all."""
@@ -43,7 +43,7 @@ def _row(build: PastBuild) -> tuple[str, ...]:
         when(build.at),
         build.state,
         lists.counted(len(build.runs), "job"),
-        durations.rounded(build.seconds),
+        quantities.duration(build.seconds),
         "" if figures.size is None else sizes.decimal(figures.size),
         "" if figures.cosine is None else f"{figures.cosine:.4f}",
         p50(figures),

@@ -16,11 +16,10 @@ from rich.text import Text
 from engine.builder.executors import slots
 from engine.builder.executors.outcomes import last_lines
 from engine.events import Awaits, Ended, Event, Finished, Moved, Noticed, Planned, Refused, RunsElsewhere, Started
-from engine.report import folding, plain
-from engine.report.reasons import Reasons
-from engine.report.remaining import Remaining
+from engine.report import plain
+from engine.report.plain import PrintedErrors
+from engine.report.progress import RemainingJobs, TransferBars
 from engine.report.results import Results
-from engine.report.transfers import TransferBars
 from engine.system import streams
 
 _MARKS = {
@@ -89,10 +88,10 @@ class LiveReport:
         self._lines: dict[tuple[str, str], _Line] = {}
         self._console = Console(stderr=True)
         self._bars = TransferBars(self._console)
-        self._remaining = Remaining(parallel or slots.default())
+        self._remaining = RemainingJobs(parallel or slots.default())
         self._finished: Finished | None = None
         self._failed: list[Event] = []
-        self._reasons = Reasons()
+        self._reasons = PrintedErrors()
         self._live = Live(console=self._console, get_renderable=self._view, refresh_per_second=_FRAMES_PER_SECOND)
 
     def __enter__(self) -> Self:
@@ -140,7 +139,7 @@ class LiveReport:
 
     def _say_what_was_cut(self) -> None:
         """Print what the jobs wait for, where the view of the jobs has no room for the whole sentence."""
-        folded = folding.Folded()
+        folded = plain.JobCounts()
         for line in self._lines.values():
             if line.ended is not None:
                 folded.take(line.ended)
@@ -191,7 +190,7 @@ class LiveReport:
 
     def _counts(self, lines: Sequence[_Line]) -> Iterator[Text]:
         """Yield a row for all cached jobs, for those that wait for one device, and for those that were built."""
-        folded = folding.Folded()
+        folded = plain.JobCounts()
         built = 0
         for line in lines:
             if line.ended is not None and not folded.take(line.ended):

@@ -22,13 +22,13 @@ from engine.events import (
     RunsElsewhere,
     Started,
 )
-from engine.report import folding
-from engine.report.reasons import Reasons
+from engine.report import ci
 from engine.report.results import Results
 from engine.system import colors, streams
-from engine.text import durations, github
+from engine.text import lists, quantities
 
-_WIDTH = folding.WIDTH
+_WIDTH = 9
+"""The width of the column with the state of a job, in characters."""
 _STYLES: dict[str, colors.Style] = {
     "built": "green",
     "reproduced": "green",
@@ -52,9 +52,9 @@ class PlainReport:
         self._many = many
         self._quiet = quiet
         self._is_folded = folded
-        self._folded = folding.Folded()
+        self._folded = JobCounts()
         self._started: dict[tuple[str, str], float] = {}
-        self._reasons = Reasons()
+        self._reasons = PrintedErrors()
         self._failed: list[Event] = []
         self._state = "interrupted"
 
@@ -71,7 +71,7 @@ class PlainReport:
         match event:
             case Ended(error=UserError() as error) | Refused(error=UserError() as error):
                 self._failed.append(event)
-                for line in github.of(error):
+                for line in ci.github_commands(error):
                     print(line, file=sys.stderr, flush=True)
             case Finished():
                 self._state = event.state
@@ -106,7 +106,7 @@ class PlainReport:
 
         If something is printed below the errors, one line for each error comes last.
         """
-        github.summarize(f"recipe build: {self._state}", results.whole)
+        ci.summarize_for_github(f"recipe build: {self._state}", results.whole)
         text = results.packages if self._quiet else results.brief if self._is_folded else results.whole
         streams.write_last(text)
         for line in failures(self._failed, many=self._many) if text else ():
@@ -126,7 +126,7 @@ def _painted(line: str) -> str:
     return f"{colors.paint(word, style, sys.stderr)}{blank}{rest}" if style else colors.error(line, sys.stderr)
 
 
-def lines(event: Event, *, many: bool, reasons: Reasons | None = None) -> list[str]:
+def lines(event: Event, *, many: bool, reasons: PrintedErrors | None = None) -> list[str]:
     """Return the lines of an event; with `many` recipes each line names its recipe.
 
     `reasons` remembers the errors that were printed before.
@@ -141,7 +141,7 @@ def lines(event: Event, *, many: bool, reasons: Reasons | None = None) -> list[s
         case Started() | RunsElsewhere() | Awaits():
             return _begun(event, many=many)
         case Ended():
-            return _ended(event, many=many, reasons=reasons or Reasons())
+            return _ended(event, many=many, reasons=reasons or PrintedErrors())
         case Finished():
             return [last_line(event.state, f"{event.seconds:.1f}", int(event.exit))]
 
@@ -174,7 +174,7 @@ def how_to_continue(event: Ended | Awaits) -> str:
 def how_it_came(arrival: Arrival) -> str:
     """Return a remark about a result that came from another machine: "arrived after 53 s, made on Tesla T4"."""
     origin = f", made on {arrival.machine}" if arrival.machine else ""
-    return f"arrived after {durations.rounded(arrival.seconds)}{origin}"
+    return f"arrived after {quantities.duration(arrival.seconds)}{origin}"
 
 
 def warnings(event: Ended) -> list[str]:
@@ -196,11 +196,11 @@ def _begun(event: Started | RunsElsewhere | Awaits, *, many: bool) -> list[str]:
             return [row, f"  {how_to_continue(event)}"]
 
 
-def _ended(event: Ended, *, many: bool, reasons: Reasons) -> list[str]:
+def _ended(event: Ended, *, many: bool, reasons: PrintedErrors) -> list[str]:
     return [*_state(event, many=many, reasons=reasons), *warnings(event)]
 
 
-def _state(event: Ended, *, many: bool, reasons: Reasons) -> list[str]:
+def _state(event: Ended, *, many: bool, reasons: PrintedErrors) -> list[str]:
     if event.state == "built":
         return [_row("built", event.recipe, event.job, many=many) + f"  {event.seconds:.1f} s"]
     head = _row(event.state, event.recipe, event.job, many=many)
@@ -215,3 +215,64 @@ def _state(event: Ended, *, many: bool, reasons: Reasons) -> list[str]:
 
 def _row(state: str, recipe: str, job: str, *, many: bool) -> str:
     return f"{state:<{_WIDTH - 1}} {recipe + '  ' if many else ''}{job}"
+
+
+class PrintedErrors:
+    """The errors that were printed so far, each with the first job that failed with it."""
+
+    def __init__(self) -> None:
+        self._first: dict[str, str] = {}
+
+    def lines(self, event: Ended) -> list[str]:
+        """Return a failed job's error as indented lines, or one line that points to the same error above.
+
+        Variants that share a job fail with the same error.
+        """
+        error = str(event.error)
+        if error in self._first:
+            return [f"  as {self._first[error]} above"]
+        self._first[error] = f"{event.recipe} {event.job}"
+        return [f"  {line}" for line in error.splitlines()]
+
+
+class JobCounts:
+    """Counts jobs that have ended; has a line for all that are cached, and one for each device that jobs wait for."""
+
+    def __init__(self) -> None:
+        self._cached: dict[str, int] = {}
+        self._waiting: dict[str, list[str]] = {}
+        self._skipped: dict[str, int] = {}
+
+    def take(self, event: Ended, count: int = 1) -> bool:
+        """Count an event about the end of a job, or of `count` jobs; false, and nothing is counted, for news."""
+        if event.error is not None or event.gaps or event.arrival is not None:
+            return False
+        match event.state:
+            case "cached":
+                self._cached[event.recipe] = self._cached.get(event.recipe, 0) + count
+            case "skipped":
+                self._skipped[event.recipe] = self._skipped.get(event.recipe, 0) + count
+            case "waiting":
+                self._waiting.setdefault(event.waits_for or "", []).extend([event.advice] * count)
+            case _:
+                return False
+        return True
+
+    def rows(self) -> Iterator[tuple[str, str]]:
+        """Yield states with their remarks: `cached` and "990 jobs of 90 variants"."""
+        if self._cached:
+            yield "cached", _jobs_of_variants(self._cached.values())
+        for device, advice in self._waiting.items():
+            what = f"{lists.counted(len(advice), 'job')} for {device}"
+            yield "waiting", "; ".join(filter(None, [what, *dict.fromkeys(advice)]))
+        if self._skipped:
+            yield "skipped", f"{_jobs_of_variants(self._skipped.values())}, because an earlier job failed or waits"
+
+    def lines(self) -> list[str]:
+        """Return the rows as lines of text."""
+        return [f"{state:<{_WIDTH}}{remark}" for state, remark in self.rows()]
+
+
+def _jobs_of_variants(counts: Iterable[int]) -> str:
+    by_variant = list(counts)
+    return f"{lists.counted(sum(by_variant), 'job')} of {lists.counted(len(by_variant), 'variant')}"

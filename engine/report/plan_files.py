@@ -12,15 +12,15 @@ from engine import plugins
 from engine.builder import planning_reads
 from engine.builder.code import closure
 from engine.machine import tools
+from engine.recipe.path_ways import mark_of
 from engine.recipe.project import project_of
-from engine.recipe.ways import mark_of
 from engine.store import revocations
 from engine.store.record import Record
 from engine.system.file_systems import mount_folder, mount_number
 
 if TYPE_CHECKING:
     from engine.api import Session
-    from engine.recipe.ways import Mark
+    from engine.recipe.path_ways import Mark
 
 
 def around(build: Session, disks: Sequence[str]) -> dict[str, Any] | None:

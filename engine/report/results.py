@@ -9,9 +9,10 @@ from pathlib import Path
 
 from engine.events import Finished
 from engine.report import plans
-from engine.report.folding import MANY
 from engine.text import lists
 
+MANY = 4
+"""The largest number of variants whose jobs and tables are printed one by one, unless -v asks for all."""
 _NAMED = 3
 """The largest number of packages that the line about many packages names."""
 _MANY_PROOFS = 16

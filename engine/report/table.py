@@ -10,7 +10,7 @@ from engine.kit.accuracy.report import AccuracyReport
 from engine.kit.bench.report import BenchReport, BenchRow, ServerReport
 from engine.kit.choice.report import ChoiceReport
 from engine.kit.quantization.report import QuantizeReport
-from engine.report import choices, device_lines, grid, plans, precisions, sample_lines
+from engine.report import grid, plans, table_lines
 from engine.reporting import Number
 from engine.runtimes import registry
 from engine.runtimes.preparation import Lowering
@@ -52,12 +52,17 @@ def table(summary: Summary) -> str:
     validated = summary.report(Section.VALIDATION, AccuracyReport)
     checked = summary.report(Section.VALIDATION_ONNX, AccuracyReport)
     headline = headline_of_precision(summary)
-    lines = [_title(summary), *summary.about, *([] if headline is None else [headline]), *choices.lines(summary)]
+    lines = [
+        _title(summary),
+        *summary.about,
+        *([] if headline is None else [headline]),
+        *table_lines.choice_lines(summary),
+    ]
     if bench is not None and bench.rows:
         lines += _measured(summary, bench, validated)
     quantized = summary.report(Section.PRECISION, QuantizeReport)
     if quantized is not None:
-        lines += precisions.lines(quantized)
+        lines += table_lines.precision_lines(quantized)
     engine = summary.report(Section.ENGINE, EngineReport)
     if engine is not None:
         lines += plans.lines(engine)
@@ -84,8 +89,8 @@ def _measured(summary: Summary, bench: BenchReport, validated: AccuracyReport | 
         *(f"CUDA graph for {_sizes(row.shape)}: {row.graph}" for row in bench.rows if row.graph is not None),
         f"latencies in {_USUAL}, interleaved in one run on {bench.device_and_clocks}; {bench.noise_in_words}",
         *_server(bench.server),
-        *device_lines.lines(bench),
-        *sample_lines.lines(summary, bench),
+        *table_lines.device_lines(bench),
+        *table_lines.sample_lines(summary, bench),
     ]
     return [*lines, *bench.warnings]
 

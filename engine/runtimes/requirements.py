@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from engine import gpus
+from engine.gpus.hardware import Device, Driver, Hardware
 from engine.machine import cuda, local_gpus, shared_libraries, tools
 from engine.runtimes import registry
 from engine.runtimes.releases import exists, nearest, requirement
 from engine.runtimes.support import Way
 from engine.runtimes.versions import agrees
-from engine.step import Device, Driver, Hardware
 from engine.text import distribution
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from engine.errors import StepError
-from engine.known import Known, fact, places_on_path
+from engine.facts import Known, fact, places_on_path
 from engine.runtimes import triton_images, versions
 from engine.server import container, image_tags, pip_server
 from engine.server.installation import KIND_NAMES, Installation, Kind, Lacking, Launch, Place, options

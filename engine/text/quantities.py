@@ -1,4 +1,4 @@
-"""Quantities: numbers with a unit as people type them, and the plain number that a field without units takes."""
+"""Quantities: numbers with a unit as people type them, the plain number that is meant; durations for people."""
 
 from __future__ import annotations
 
@@ -22,6 +22,9 @@ _TIMES = {"_ms": ("milliseconds", 1e-3), "_microseconds": ("microseconds", 1e-6)
 _COUNTS = {"k": 1e3, "thousand": 1e3, "million": 1e6}
 _DIGITS = 12
 """The significant digits of a converted number, few enough to hide the rounding of binary fractions."""
+_MINUTE, _HOUR = 60.0, 3600.0
+_NEXT_UNIT = 100
+"""The number of seconds or minutes from which on the next larger unit is easier to read."""
 
 
 def mend(text: str, name: str = "", *, accepts: Callable[[float], bool] = math.isfinite) -> str:
@@ -73,3 +76,16 @@ def _number(text: str, factors: Mapping[str, float], *, others: bool) -> str | N
         return None
     number = float(f"{sign}{whole or '0'}{fraction}{power}") * factor
     return plain(number) if abs(number) < float("inf") else None
+
+
+def duration(seconds: float) -> str:
+    """Return a duration with two or three digits: "0.4 s", "53 s", "2.8 min", "1.7 h"."""
+    if seconds < _NEXT_UNIT:
+        return f"{seconds:.1f} s" if seconds < 10 else f"{seconds:.0f} s"  # noqa: PLR2004 - two digits
+    return f"{seconds / _MINUTE:.1f} min" if seconds < _NEXT_UNIT * _MINUTE else f"{seconds / _HOUR:.1f} h"
+
+
+def about_duration(seconds: float) -> str:
+    """Return a duration that is not certain: "about 53 s"."""
+    shown = duration(seconds)
+    return "less than 0.1 s" if shown == duration(0) else f"about {shown}"

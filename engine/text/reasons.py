@@ -6,7 +6,7 @@ import re
 import traceback
 from pathlib import Path
 
-from engine.text import lines
+from engine.text import display
 
 _ESCAPES = r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])|[\x00-\x08\x0b-\x1f\x7f]"
 """Escape sequences of terminals, such as colours (ECMA-48), and control characters; tabs and line ends stay."""
@@ -26,7 +26,7 @@ _LISTED = 8
 
 def of_error(error: BaseException) -> str:
     """Return an error's text on one line, with the class of the error where the text alone says too little."""
-    return lines.one_line(_worded(_root(error)), lines.ERROR)
+    return display.one_line(_worded(_root(error)), display.MOST_OF_ERROR)
 
 
 def because(what: str, error: BaseException) -> str:

@@ -12,6 +12,12 @@ The number is the default cutoff of difflib.get_close_matches.
 _LONGEST = 256
 """The longest word, in characters, that is compared: the time of a comparison grows with the square of the length."""
 
+FROM_GGUF = (
+    "GGUF is not read: load the file with transformers and the package gguf, from_pretrained(DIRECTORY, "
+    "gguf_file=NAME), save model and tokenizer with save_pretrained(), and name the new directory"
+)
+"""The hint for a model in the format GGUF."""
+
 
 def nearest(word: str, names: Iterable[str], *, count: int = 1, least: float = ALIKE) -> list[str]:
     """Return at most `count` of `names` that look like `word`, the most similar first.

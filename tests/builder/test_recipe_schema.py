@@ -9,7 +9,7 @@ import pytest
 
 from engine.builder import registry
 from engine.builder.recipe_schema import recipe_schema
-from engine.recipe.load import json_schema
+from engine.recipe.editor import editor_schema
 from engine.runtimes import registry as registry_of_runtimes
 from engine.testing import install
 
@@ -98,4 +98,4 @@ def test_a_machine_without_such_packages_has_the_schema_of_the_language():
     schema["$defs"] = {
         name: each for name, each in schema["$defs"].items() if not name.startswith(("steps.", "runtimes."))
     }
-    assert schema == json_schema()
+    assert schema == editor_schema()

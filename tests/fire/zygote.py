@@ -20,7 +20,7 @@ import tempfile
 MODULES = (
     "engine.cli", "engine.snapshot", "engine.commands", "engine.commands.build", "engine.commands.cache", "engine.api",
     "engine.store.collection", "engine.store.verification", "engine.report", "engine.report.json_lines",
-    "engine.report.keeping", "engine.report.plan_files",
+    "engine.report.snapshots", "engine.report.plan_files",
     "engine.steps.fetch", "engine.steps.package", "networkx", "yaml", "pydantic",
 )  # fmt: skip
 

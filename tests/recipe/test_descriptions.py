@@ -2,9 +2,9 @@
 
 import pytest
 
-from engine.recipe import descriptions, load
+from engine.recipe import descriptions, editor
 
-SCHEMA = load.json_schema()
+SCHEMA = editor.editor_schema()
 
 
 def described(schema, path=()):

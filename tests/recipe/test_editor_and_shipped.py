@@ -10,7 +10,8 @@ import yaml
 
 from engine import feasibility
 from engine.feasibility.facts import ModelFacts
-from engine.recipe.load import json_schema, load
+from engine.recipe.editor import editor_schema
+from engine.recipe.load import load
 from engine.recipe.model_config import MODEL_CONFIG
 from engine.recipe.outline import fields_at
 from engine.recipe.schema import Recipe
@@ -83,7 +84,7 @@ def fits(value, schema, root) -> bool:
 
 
 def valid(text: str) -> bool:
-    schema = json_schema()
+    schema = editor_schema()
     return fits(yaml.safe_load(text), schema, schema)
 
 
@@ -143,7 +144,7 @@ def test_what_is_wrong_does_not_fit_the_editors_schema(text):
 
 
 def test_the_editors_schema_is_json_and_knows_every_field():
-    schema = json.loads(json.dumps(json_schema()))
+    schema = json.loads(json.dumps(editor_schema()))
     assert set(schema["properties"]) == {*(fields_at([]) or ()), "extends", "matrix", "recipe", "abstract"}
     assert "validate" in schema["properties"]
     twice = ["shape_values"]  # the values that `profiles` states

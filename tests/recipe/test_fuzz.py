@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from engine import feasibility
 from engine.errors import RecipeError
-from engine.recipe.expand import written
 from engine.recipe.load import load
+from engine.recipe.matrix import written
 
 FIELDS = (
     *("name", "model", "source", "target", "device", "runtime", "precision", "profiles", "batch", "sequence", "min"),

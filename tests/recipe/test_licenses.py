@@ -1,9 +1,8 @@
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
-from engine.recipe import license_ids, licenses
-from engine.recipe.license_ids import License
-from engine.recipe.licenses import Licensed, LicenseStatement
+from engine.recipe import licenses
+from engine.recipe.licenses import License, Licensed, LicenseStatement
 
 
 def stated(spdx, text="x"):
@@ -11,8 +10,8 @@ def stated(spdx, text="x"):
 
 
 def test_an_id_gets_the_spelling_of_spdx():
-    assert license_ids.canonical("apache-2.0") == "Apache-2.0"
-    assert license_ids.canonical("see the website") is None
+    assert licenses.canonical("apache-2.0") == "Apache-2.0"
+    assert licenses.canonical("see the website") is None
 
 
 @pytest.mark.parametrize(

@@ -40,9 +40,9 @@ def test_the_cache_starts_at_the_folder_of_the_file_and_may_start_at_the_home_fo
     [
         ('cahce = "x"', "1:1", "`cahce` is no setting", "did you mean `cache`?"),
         ('jobs = 2\nthreads = "x"', "2:1", "`threads` is no setting", "known here: cache, jobs, remote"),
-        ('# jobs\n jobs = "3"', "2:2", "`jobs` is the text '3'", "write a whole number from 1 on"),
-        ("jobs = 0", "1:1", "`jobs` is 0", "write a whole number from 1 on"),
-        ("jobs = true", "1:1", "`jobs` is true", "write a whole number from 1 on"),
+        ('# jobs\n jobs = "3"', "2:2", "`jobs` is the text '3'", "write a whole number of 1 or more"),
+        ("jobs = 0", "1:1", "`jobs` is 0", "write a whole number of 1 or more"),
+        ("jobs = true", "1:1", "`jobs` is true", "write a whole number of 1 or more"),
         ("cache = 3", "1:1", "`cache` is 3", "write a text in quotes"),
         ("remote = 3", "1:1", "`remote` is 3", "write a table, [remote]"),
         ('[remote]\nurll = "x"', "2:1", "`remote.urll` is no setting", "did you mean `url`?"),

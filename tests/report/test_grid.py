@@ -61,3 +61,24 @@ def test_spare_columns_are_left_out_first_the_largest_number_before_others():
 
 def test_without_a_terminal_nothing_is_wrapped():
     assert len(grid.lines([["word " * 100, "1"]], PLACES)) == 1
+
+
+def test_a_table_has_a_header_a_rule_and_a_row_each():
+    assert list(grid.markdown_table(("a", "b"), [("1", "2")], right=[False, True])) == [
+        "| a | b |",
+        "| --- | ---: |",
+        "| 1 | 2 |",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "escaped"),
+    [
+        ("a|b", r"a\|b"),
+        ("two\nlines", "two lines"),
+        ("<b>*bold*</b> `x` [y](z)", r"\<b>\*bold\*\</b> \`x\` \[y\](z)"),
+        ("minilm_cpu.yaml and _this_", r"minilm_cpu.yaml and \_this\_"),
+    ],
+)
+def test_plain_text_has_no_meaning_in_a_cell(text, escaped):
+    assert grid.escaped_markdown(text) == escaped

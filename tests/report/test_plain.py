@@ -5,9 +5,10 @@ import json
 import pytest
 
 from engine.errors import Exit, StepError
-from engine.events import Arrival, Awaits, Ended, Finished, Planned, RunsElsewhere
+from engine.events import Arrival, Awaits, Ended, Finished, Gap, Planned, RunsElsewhere
 from engine.report import json_lines, plain
 from engine.report.live import LiveReport
+from engine.report.plain import JobCounts
 from engine.report.results import Results
 
 WAIT = RunsElsewhere("net", "export", "process 7 on here (net export, since 08:00:00)", 7, "here", 1.0)
@@ -78,3 +79,31 @@ def test_a_result_that_is_awaited_stands_in_the_live_view():
         with report._console.capture() as shown:
             report._console.print(report._view(), width=200)
         assert text in shown.get()
+
+
+def test_cached_jobs_are_one_line_and_waiting_ones_a_line_for_each_device():
+    folded = JobCounts()
+    for variant in ("a", "b"):
+        for job in ("export", "fuse"):
+            assert folded.take(Ended(variant, job, "cached"))
+        assert folded.take(Ended(variant, "trt-build", "waiting", waits_for="T4", advice="run it there"))
+    assert folded.take(Ended("a", "bench", "waiting", waits_for="L4", advice="run it there"))
+    assert folded.take(Ended("a", "package", "skipped"))
+    assert folded.lines() == [
+        "cached   4 jobs of 2 variants",
+        "waiting  2 jobs for T4; run it there",
+        "waiting  1 job for L4; run it there",
+        "skipped  1 job of 1 variant, because an earlier job failed or waits",
+    ]
+
+
+def test_news_is_never_folded():
+    folded = JobCounts()
+    news = (
+        Ended("a", "fuse", "built"),
+        Ended("a", "fuse", "failed", error=StepError("wrong")),
+        Ended("a", "fuse", "cached", arrival=Arrival(1.0, "T4")),
+        Ended("a", "fuse", "cached", gaps=(Gap("file", "x"),)),
+    )
+    assert not any(map(folded.take, news))
+    assert folded.lines() == []

@@ -18,7 +18,7 @@ from engine.kit.quantization.report import (
     Spread,
 )
 from engine.machine.gpu_state import GpuReport
-from engine.report import precisions
+from engine.report import table_lines
 from engine.report.table import _rival_of, table
 from engine.reporting import measured, significant
 
@@ -111,14 +111,16 @@ def test_what_is_in_the_lower_precision_and_what_is_not_is_said_with_the_reason(
         precision="fp16", share=0.96, kept=(sums, large), cosine=Spread(1.0, 1.0), saturated=(), scaled=(), path=(),
         samples=1, casts=0,
     )  # fmt: skip
-    assert precisions.lines(half) == [
+    assert table_lines.precision_lines(half) == [
         "96% of the MatMul work in fp16",
         "  in fp32: 6 Softmax (sums)",
         "  in fp32: 2 Add (large; up to 100000, b infinite, a 100000)",
     ]
     left = (Left("one", "sensitive", 0.1), Left("two", "sensitive", 0.1))
     quantized = Quantized(share=0.84, matmuls=(), left=left, convolutions=0)
-    assert precisions.lines(QdqReport(precision="int8", int8=quantized, rest=replace(half, kept=(sums,)))) == [
+    assert table_lines.precision_lines(
+        QdqReport(precision="int8", int8=quantized, rest=replace(half, kept=(sums,)))
+    ) == [
         "84% of the MatMul and Conv work in int8, the rest in fp16",
         "  in fp32: 6 Softmax (sums)",
         "  not int8: 2 of its layers (sensitive)",
@@ -132,12 +134,12 @@ def test_the_graph_s_casts_and_computing_nodes_are_counted():
         casts=1, graph=counts,
     )  # fmt: skip
     line = "  graph: 52 nodes, 4 of them Casts; 50 compute on the GPU, before any fusion by the runtime"
-    assert precisions.lines(half) == ["100% of the MatMul work in fp16", line]
+    assert table_lines.precision_lines(half) == ["100% of the MatMul work in fp16", line]
     assert HalfReport.from_json(half.to_json()) == half
 
 
 def test_a_model_whose_precision_was_not_lowered_says_nothing_of_it():
-    assert precisions.lines(DynamicReport(quantized={"MatMul": 3}, left=())) == []
+    assert table_lines.precision_lines(DynamicReport(quantized={"MatMul": 3}, left=())) == []
 
 
 @pytest.mark.parametrize(

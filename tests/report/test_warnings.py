@@ -21,14 +21,14 @@ from engine.kit.accuracy import built_model
 from engine.kit.accuracy.report import Work
 from engine.kit.bench import budgets
 from engine.kit.bench.report import BenchReport
-from engine.report import difference, history, variants
-from engine.report.overview import VariantOverview
+from engine.report import difference, history
+from engine.report.overview import VariantOverview, as_csv, as_markdown, as_text
 from engine.report.page import page
 from engine.report.table import table
 from engine.runtimes.runner import CapturedGraph
 from engine.store.history import PastBuild
 
-ENGINE = Path(variants.__file__).parents[1]
+ENGINE = Path(history.__file__).parents[1]
 WORK = Work.of({"int8 MatMul": 1}, {"batch": 1})
 FEW = built_model._note_on_few_samples({"sample": 3}, WORK)
 BUSY, FEW_WORDS = "the machine was busy (noise up to 35.0%)", "3 samples that keep a bound"
@@ -67,9 +67,9 @@ OUTPUTS = {
     "report/table.py": lambda noise: table(built(noise)),
     "recipe show --json": lambda noise: json.dumps(built(noise).to_json()),
     "builder/notebook.py": lambda noise: built(noise)._repr_html_(),
-    "report/variants.py": lambda noise: "\n".join(variants.as_text([overview(noise)])),
-    "recipe show --markdown": lambda noise: "\n".join(variants.as_markdown([overview(noise)])),
-    "recipe show --csv": lambda noise: "\n".join(variants.as_csv([overview(noise)])),
+    "report/overview.py": lambda noise: "\n".join(as_text([overview(noise)])),
+    "recipe show --markdown": lambda noise: "\n".join(as_markdown([overview(noise)])),
+    "recipe show --csv": lambda noise: "\n".join(as_csv([overview(noise)])),
     "report/page": lambda noise: page.html([built(noise)], [], [overview(noise)], "recipe 0"),
     "the page of two": lambda noise: page.html([built(noise)] * 2, [], [overview(noise)] * 2, "recipe 0"),
     "report/difference.py": lambda noise: "\n".join(difference.as_text(comparison(noise))),
@@ -80,7 +80,7 @@ OUTPUTS = {
     "recipe history --json": lambda noise: json.dumps(history.as_json(overview(noise).builds)),
     "the error of a budget": error,
 }
-PARTS_OF_THE_TABLE = ("report/device_lines.py", "report/overview.py", "report/sample_lines.py")
+PARTS_OF_THE_TABLE = ("report/table_lines.py",)
 
 
 @pytest.mark.parametrize("output", OUTPUTS)
@@ -147,7 +147,7 @@ def test_latencies_that_a_build_did_not_measure_are_called_replayed_in_its_histo
 
 GRAPH = CapturedGraph(capture_s=0.213, memory_bytes=34 << 20)
 PLACE = "batch 1 x sequence 16 in a CUDA graph"
-FIRST_ROW = ("report/variants.py", "recipe show --markdown", "the error of a budget")
+FIRST_ROW = ("report/overview.py", "recipe show --markdown", "the error of a budget")
 """Outputs that show the model only as it is run by default."""
 
 

@@ -9,11 +9,11 @@ from engine import api, commands
 from engine.builder import facts
 from engine.commands import doctor
 from engine.errors import Exit
+from engine.gpus.hardware import Device, Driver, Hardware
 from engine.machine import cuda, local_gpus, nvml, shared_libraries, tools
 from engine.machine.local_gpus import LocalGpu
 from engine.runtimes import requirements
 from engine.runtimes.onnxruntime.providers import TENSORRT_LIBRARIES
-from engine.step import Device, Driver, Hardware
 
 T4 = Hardware(devices=(Device(name="T4", sm=75),), tool="tensorrt", version="10.x")
 

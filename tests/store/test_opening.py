@@ -37,11 +37,11 @@ def naming_aside(name):
 def test_only_one_module_makes_stores_and_every_command_asks_it():
     assert calling("Store") == {"store/opening.py"}
     assert naming_aside("Store") == set()
-    assert {"api.py", "builder/plan_cache.py", "commands/sharing.py"} <= calling("open_store")
+    assert {"api.py", "builder/plan_cache.py", "commands/cache_sharing.py"} <= calling("open_store")
 
 
 def test_only_this_module_and_that_of_archives_make_remotes_behind_stores():
-    assert calling("Tier") == {"store/opening.py", "commands/sharing.py"}
+    assert calling("Tier") == {"store/opening.py", "commands/cache_sharing.py"}
 
 
 def test_a_store_of_somebody_else_is_not_opened(tmp_path, monkeypatch):

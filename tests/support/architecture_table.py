@@ -14,7 +14,7 @@ from engine import tasks
 from engine.kit.checkpoints import exportable, model_inputs
 from engine.kit.checkpoints.exportable import NONE, Exportability
 from engine.kit.reference import families
-from engine.text import lines
+from engine.text import display
 
 BARE = re.compile(
     r"\x1b|^\w+Error\b(?!.*\(raised by)|: (KeyError|IndexError): '?\w+'?$"
@@ -98,7 +98,9 @@ def reason(trial: Trial) -> str:
             return words
     few = facts if "cannot be exported to ONNX" in trial.error["what"] else [trial.error["what"], *facts[:1]]
     tidy = "; ".join(fact for fact in few if not fact.startswith("config.json has architectures"))
-    return lines.one_line(re.sub(r"\s*\[Caused by.*?(?=; dynamo|$)|\[ONNXRuntimeError\] : \d+ : \w+ : ", "", tidy), 240)
+    return display.one_line(
+        re.sub(r"\s*\[Caused by.*?(?=; dynamo|$)|\[ONNXRuntimeError\] : \d+ : \w+ : ", "", tidy), 240
+    )
 
 
 def main() -> None:

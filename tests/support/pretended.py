@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from engine.builder import facts
-from engine.known import FACTS, Known
+from engine.facts import FACTS, Known
 
 
 def fact(monkeypatch, name, value):

@@ -96,7 +96,7 @@ OTHERWISE = {
     "builder/trace/recorder.py": "reads a file of /proc, and writes into the folder of its own job",
     "machine/cpu.py": "reads files of /proc and /sys",
     "snapshot.py": "reads a pipe of its own, its own folder, and files of /proc and /sys",
-    "text/github.py": "adds lines to the file that GitHub Actions names, and never waits on a pipe",
+    "report/ci.py": "adds lines to the file that GitHub Actions names, and never waits on a pipe",
     "store/remote_tier.py": "adds lines to a ledger of its own",
     "store/remote/downloads.py": "writes a part of a download, which is a regular file of its own",
     "store/remote/keys.py": "writes a new file for a key",

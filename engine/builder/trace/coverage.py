@@ -15,8 +15,8 @@ from engine.builder.trace.naming import Naming
 from engine.builder.trace.places import OURS
 from engine.builder.trace.reads import PATHS, Kind, Read
 from engine.events import Gap
+from engine.facts import Known
 from engine.key import input_row
-from engine.known import Known
 from engine.reporting import TypedReport
 
 _MOST_NAMES = 40

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 from engine.builder.trace import coverage, places, reads
 from engine.builder.trace.coverage import Rows, Trace
 from engine.errors import StepError
+from engine.facts import Known
 from engine.key import Key
-from engine.known import Known
 from engine.store.record import Record
 from engine.system import regular
 

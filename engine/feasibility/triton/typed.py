@@ -9,8 +9,8 @@ from typing import Any
 
 from engine.feasibility.triton.fault import Fault, Path
 from engine.recipe.model_config import ENUMS, INTEGER_BOUNDS, MESSAGES, ONE_OF, SINCE
-from engine.recipe.text import described
 from engine.text import quantities, suggestions
+from engine.text.display import described
 
 _REALS = ("float", "double")
 _LARGEST_FLOAT = 3.4028234663852886e38

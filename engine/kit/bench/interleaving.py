@@ -233,8 +233,8 @@ def turn_order(number: int, count: int) -> list[int]:
     """Return the indices of `count` contenders in the order of their turns in round `number`, which counts from 0.
 
     What ran before a call changes its time, for example because its weights still fill the caches. So a contender must
-    not always follow the same one. Over `count` rounds, or twice as many where `count` is odd, each contender begins a
-    round as often as every other one, and follows each of them within rounds equally often.
+    not always follow the same one. Over `count` rounds, or twice as many where `count` is odd, all contenders go first
+    equally often, and each comes right after each of the others equally often.
 
     Source: E. J. Williams, Experimental designs balanced for the estimation of residual effects of treatments (1949).
     """

@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from engine.kit.checkpoints import hub, model_files
-from engine.recipe import license_ids
+from engine.recipe import licenses
 from engine.recipe.licenses import Licensed, LicenseStatement
 from engine.step import Source
 
@@ -28,6 +28,7 @@ _CLASSIFIERS = {
     "The Unlicense (Unlicense)": "Unlicense",
 }
 """Licence classifiers of Python packages -> the SPDX id; None for a classifier that names no version."""
+_NOT_STATED = "Licence: not stated by the model's files. Ask who published the model before you serve it."
 
 
 @dataclass(frozen=True)
@@ -107,7 +108,7 @@ def of_metadata(fields: Any, name: str) -> list[LicenseStatement]:
     message: Message = fields
     for key in ("License-Expression", "License"):
         text = str(message.get(key) or "").strip()
-        expression = license_ids.canonical(text) if text else None
+        expression = licenses.canonical(text) if text else None
         if expression is not None:
             return [LicenseStatement(text=text, by=by, spdx=expression)]
     classifiers = [each.rpartition(" :: ")[2] for each in message.get_all("Classifier") or () if "License ::" in each]
@@ -156,5 +157,13 @@ def _of_value(value: object, front: Mapping[str, object]) -> LicenseStatement | 
         if text.lower() == "unknown" or not isinstance(name, str) or not name.strip():
             return None
         text, by = name.strip(), f"{CARD} (license_name)"
-    own = license_ids.OWN + text
-    return LicenseStatement(text=text, by=by, spdx=license_ids.canonical(text) or license_ids.canonical(own), link=link)
+    own = licenses.OWN_LICENSE + text
+    return LicenseStatement(text=text, by=by, spdx=licenses.canonical(text) or licenses.canonical(own), link=link)
+
+
+def in_words(place: Path | None) -> str:
+    """Return a comment with the licence that the files in `place` state; None for a model without such files."""
+    statements = read("model", place, source="", revision=None).about.statements if place else ()
+    if not statements:
+        return _NOT_STATED
+    return f"Licence: {'; '.join(f'{each.spdx or each.text} (stated by {each.by})' for each in statements)}."

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Literal
 
 from engine.errors import StepError
-from engine.text import hints, lists
+from engine.text import lists, suggestions
 
 Weights = Literal["safetensors", "pickle-tensors-only"]
 
@@ -142,7 +142,7 @@ def _nearest_model(entries: Sequence[str]) -> str:
     if onnx is not None:
         return f"name the file itself: `source: .../{onnx}`"
     if any(name.endswith(".gguf") for name in entries):
-        return hints.FROM_GGUF
+        return suggestions.FROM_GGUF
     return "name the directory that holds config.json and the weights, or an .onnx file"
 
 

@@ -21,7 +21,7 @@ _FILE = "layout.json"
 """The file beside a built model that names the layout of its package; it holds no figures."""
 _LAYOUT, _PADDING = "layout", "padding"
 CLIENTS, LENGTHS = "clients", "lengths"
-"""Names in the shape of a measured case: how many clients there are, and how many different lengths of texts."""
+"""Keys of the shape of a measured case: how many clients send requests, and how many lengths their texts have."""
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from engine.kit.inputs import tokenizer as tokenizers
 from engine.kit.inputs.cases import LABEL, Case
 from engine.kit.inputs.token_rows import Row, RowLimits
 from engine.kit.onnx.onnx_files import Input
-from engine.text.lines import has_surrogates
+from engine.text.display import has_surrogates
 
 if TYPE_CHECKING:
     from engine.kit.inputs.tokenizer import Tokenizer

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from markupsafe import Markup
 
-from engine.report.page import labels, svg
-from engine.report.page.labels import Box
+from engine.report.page import svg
 from engine.report.page.svg import NARROW, WIDE
 from engine.report.page.values import FILTERS, Value
 from engine.report.page.variant import title
@@ -19,6 +19,12 @@ _TOP = 14.0
 _HIGH = 300.0
 _LEGEND = 20.0
 """The height of a name below a narrow picture. In a wide picture, names stand beside the lines."""
+_FONT = 12
+"""The size of the font in pixels."""
+_LABEL_HIGH = 15.0
+"""The height of a label."""
+_BESIDE = 9.0
+"""The distance of a label from its point."""
 
 
 def for_any_page(draw: Callable[..., Markup], what: object, label: str) -> Markup:
@@ -161,7 +167,7 @@ def scatter(points: Sequence[VariantPoint], label: str, wide: float = WIDE) -> M
     for point in sorted(points, key=lambda each: each not in best):
         names.setdefault((across(point.latency), up(point.accuracy)), []).append(point.label)
     words = [lists.first_of(each, 1) for each in names.values()]
-    drawn += labels.drawn(list(names), words, Box(82, 20, wide, bottom - 2))
+    drawn += _labels(list(names), words, Box(82, 20, wide, bottom - 2))
     return svg.picture(wide, bottom + 42, label, drawn).replace(Markup('role="img"'), Markup('role="group"'), 1)
 
 
@@ -196,3 +202,57 @@ def builds(lines: Mapping[str, Sequence[tuple[float, Value]]], label: str, wide:
 def _band(latency: Value) -> tuple[float, float]:
     low, high = (each.number or 0.0 for each in latency["interval"])
     return low, high
+
+
+class Box(NamedTuple):
+    """A rectangle in a picture, in pixels."""
+
+    left: float
+    top: float
+    right: float
+    bottom: float
+
+    def covers(self, other: Box) -> bool:
+        """Tell whether two rectangles have a point in common."""
+        return (
+            self.left < other.right and other.left < self.right and self.top < other.bottom and other.top < self.bottom
+        )
+
+    def holds(self, other: Box) -> bool:
+        """Tell whether the other rectangle lies inside of this one."""
+        return (
+            self.left <= other.left
+            and self.top <= other.top
+            and other.right <= self.right
+            and other.bottom <= self.bottom
+        )
+
+
+def _labels(points: Sequence[tuple[float, float]], names: Sequence[str], area: Box) -> list[Markup]:
+    """Return the names of points, the first ones first; a name without room inside of `area` is left out.
+
+    A thin line joins a name with its point where the nearest places are taken.
+    """
+    taken = [Box(x - 6, y - 6, x + 6, y + 6) for x, y in points]
+    marks = []
+    for (x, y), name in zip(points, names, strict=True):
+        words = svg.fitted(name, (area.right - area.left) * 0.6, _FONT)
+        for place in _places(x, y, svg.width(words, _FONT)):
+            if area.holds(place) and not any(place.covers(other) for other in taken):
+                taken.append(place)
+                middle = (place.top + place.bottom) / 2
+                near = place.left if place.left > x else place.right
+                if abs(middle - y) > _LABEL_HIGH / 2:
+                    marks.append(svg.line((x, y), (near, middle), "lead"))
+                style = "label" if place.left > x else "label end"
+                marks.append(svg.text((near, middle + 4), words, style))
+                break
+    return marks
+
+
+def _places(x: float, y: float, wide: float) -> Iterator[Box]:
+    """Yield the places for a label of this width, the nearest first: right and left of its point, above and below."""
+    for step in range(40):
+        down = (step + 1) // 2 * _LABEL_HIGH * (1 if step % 2 else -1)
+        for left in (x + _BESIDE, x - _BESIDE - wide):
+            yield Box(left, y + down - _LABEL_HIGH / 2, left + wide, y + down + _LABEL_HIGH / 2)

@@ -20,7 +20,7 @@ from engine.report import history as past_builds
 from engine.report.overview import VariantOverview
 from engine.report.page import charts, plan, tables
 from engine.report.page.charts import VariantPoint
-from engine.report.page.values import FILTERS, Value
+from engine.report.page.values import FILTERS, NOTHING, Value
 from engine.report.page.variant import PageVariant, place
 from engine.report.table import headline_of_precision
 from engine.system import regular
@@ -36,7 +36,7 @@ def html(
 ) -> str:
     """Return the page. `findings` are those of all variants, and `overviews` has one item for each summary."""
     listed = graph.of(findings)
-    unknown = [Value(None, "")] * len(listed)  # a job that variants share ran for one of them
+    unknown = [NOTHING] * len(listed)  # a job that variants share ran for one of them
     variants = [_variant(number, summary, overviews[number], findings) for number, summary in enumerate(summaries)]
     environment = _environment()
     script, style = (regular.read_text(_TEMPLATES / name) for name in ("page.js", "page.css"))

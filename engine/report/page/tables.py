@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from engine.recipe import expand
+from engine.recipe import matrix
 from engine.report import history as past_builds
 from engine.report.graph import GraphJob
-from engine.report.page.values import FILTERS, Value, per_second
+from engine.report.page.values import FILTERS, NOTHING, Value, per_second
 from engine.report.page.variant import PageVariant, place, title
 from engine.store.history import PastBuild
 from engine.text import lists
@@ -90,7 +90,7 @@ def numbers(name: str, style: str, cells: Iterable[Value]) -> PageColumn:
 
 def variants(those: Sequence[PageVariant], linked: Iterable[str], front: Iterable[str]) -> PageTable:
     """Return the table with a row for each variant; the axes of the matrix are columns of their own."""
-    values = [expand.values_of(each.overview.label) for each in those]
+    values = [matrix.values_of(each.overview.label) for each in those]
     axes = list(dict.fromkeys(axis for each in values for axis in each))
     latencies = [each.latency for each in those]
     validated = [each.shown["validation"] for each in those]
@@ -128,7 +128,7 @@ def variants(those: Sequence[PageVariant], linked: Iterable[str], front: Iterabl
 
 def _metric(validated: Value, name: str) -> Value:
     metric = validated["metric"]
-    return metric["value"] if metric["name"].raw == name else Value(None, "")
+    return metric["value"] if metric["name"].raw == name else NOTHING
 
 
 def _interval(ends: Value, style: str) -> Markup:
@@ -137,7 +137,7 @@ def _interval(ends: Value, style: str) -> Markup:
 
 def latencies(rows: Sequence[Value], name: str) -> PageTable:
     """Return the table of the latencies at one shape."""
-    ours = next((row for row in rows if row["ours"].raw), Value(None, ""))
+    ours = next((row for row in rows if row["ours"].raw), NOTHING)
     busy = [" (busy)" if row["busy"].raw else "" for row in rows]
     speed_ups = ["" if row["ours"].raw else _speed_up(ours, row) for row in rows]
     columns = [
@@ -180,19 +180,19 @@ def accuracy(measured: Value, name: str) -> PageTable:
         (key, each["mean"], each["worst"], each["sample"].text or each["output"].text, each["text"].text, Markup())
         for key, each in distances.items()
     ]
-    none, num = Value(None, ""), FILTERS["num"]
+    num = FILTERS["num"]
     agreement, metric, perplexity = measured["agreement"], measured["metric"], measured["perplexity"]
     if agreement:
         others = ", ".join(each.text for each in agreement["differ"].shown)
         same = Markup("the same answer in {} choices").format(num(agreement["choices"]))
         remark = Markup("other answers in: {}").format(others) if others else same
-        rows.append(("agreement", agreement["share"], none, "", "", remark))
+        rows.append(("agreement", agreement["share"], NOTHING, "", "", remark))
     if metric:
         remark = Markup("the original {}, on {} samples").format(num(metric["original"]), num(metric["samples"]))
-        rows.append((metric["name"].text, metric["value"], none, "", "", remark))
+        rows.append((metric["name"].text, metric["value"], NOTHING, "", "", remark))
     if perplexity:
         remark = Markup("the original {}, ratio {}").format(num(perplexity["original"]), num(perplexity["ratio"]))
-        rows.append(("perplexity", perplexity["value"], none, "", "", remark))
+        rows.append(("perplexity", perplexity["value"], NOTHING, "", "", remark))
     columns = [
         PageColumn("measure", [row[0] for row in rows]),
         numbers("mean", "num", [row[1] for row in rows]),

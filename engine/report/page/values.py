@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from engine.text import durations, sizes
+from engine.text import quantities, sizes
 
 _LONGEST = 100
 """The most items of a list or mapping that the page shows."""
@@ -85,6 +85,10 @@ class Value:
         return list(dict.fromkeys(name for each in self for name, inner in each.items() if inner))
 
 
+NOTHING = Value(None, "")
+"""What stands for a value that is not there."""
+
+
 def _marked(value: Value, text: str, *, formula: str = "") -> Markup:
     extra = Markup(' data-formula="{}"').format(formula) if formula else ""
     element = Markup('<span class="n" data-path="{}" data-value="{}"{}>{}</span>')
@@ -121,7 +125,7 @@ FILTERS: Mapping[str, Callable[[Value], Markup]] = {
     "ms": _formatted(ms),
     "size": _formatted(lambda number: sizes.decimal(int(number))),
     "memory": _formatted(lambda number: sizes.binary(int(number))),
-    "lasting": _formatted(durations.rounded),
+    "lasting": _formatted(quantities.duration),
     "percent": _formatted(lambda number: f"{number:.1%}"),
     "times": _formatted(lambda number: f"{number:.2f} x"),
     "accuracy": _formatted(lambda number: f"{number:.4f}"),

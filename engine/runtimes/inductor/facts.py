@@ -6,7 +6,7 @@ import os
 import re
 import shutil
 
-from engine.known import FACTS, Fact, Known, places_on_path
+from engine.facts import FACTS, Fact, Known, places_on_path
 from engine.machine import local_gpus, programs, tools
 
 COMPILER = "g++"

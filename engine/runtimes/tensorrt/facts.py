@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from engine.known import FACTS, Fact, Known
+from engine.facts import FACTS, Fact, Known
 from engine.machine import shared_libraries, tools
 
 if TYPE_CHECKING:

@@ -30,7 +30,7 @@ def test_the_values_of_shape_tensors_in_another_order_count_for_the_reference(ed
 
 def test_another_spelling_of_licences_counts_for_what_reads_and_writes_them(edited):
     call = "canonicalize_license_expression(text)"
-    assert {"fetch", "package"} <= rekeyed(edited, "recipe/license_ids.py", f"str({call})", f"str({call}).lower()")
+    assert {"fetch", "package"} <= rekeyed(edited, "recipe/licenses.py", f"str({call})", f"str({call}).lower()")
 
 
 @pytest.fixture

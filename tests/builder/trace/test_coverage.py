@@ -9,7 +9,7 @@ from engine.builder.trace import declaring
 from engine.builder.trace.coverage import Rows, examine
 from engine.builder.trace.reads import Kind, Read, decode, encode
 from engine.errors import StepError
-from engine.known import Known
+from engine.facts import Known
 
 ROOT = "/work/stamps/stamp_package/"
 STEP = f"{ROOT}step.py"

@@ -73,3 +73,10 @@ def test_the_folder_of_an_onnx_file_says_nothing_about_the_file(tmp_path):
     (tmp_path / "model.onnx").write_bytes(b"")
     source = Source(uri=f"file:{tmp_path}/model.onnx", part="license")
     assert licenses.of_source("model", source, tmp_path / "model.onnx").about.license == "not known"
+
+
+def test_the_licence_is_the_one_that_the_model_states(tmp_path):
+    assert "not stated" in licenses.in_words(None)
+    assert "not stated" in licenses.in_words(tmp_path)
+    (tmp_path / "README.md").write_text("---\nlicense: apache-2.0\n---\n")
+    assert licenses.in_words(tmp_path) == "Licence: Apache-2.0 (stated by README.md (license))."

@@ -5,7 +5,7 @@ from typing import get_args
 import pytest
 import tensorrt_names
 
-from engine.recipe.options import TensorRTSection
+from engine.recipe.sections import TensorRTSection
 from engine.recipe.values import Precision
 from engine.runtimes import tensorrt_values, versions
 from engine.runtimes.tensorrt import version_checks

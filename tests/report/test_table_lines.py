@@ -1,0 +1,166 @@
+"""The lines beside the rows of a table: the chosen runtime, times on a GPU, lengths of samples."""
+
+import re
+from types import SimpleNamespace
+
+from report.test_table import summary
+
+from engine.builder.findings import Finding
+from engine.builder.job import Job
+from engine.builder.summary import Summary
+from engine.builder.variant import PlannedVariant
+from engine.feasibility.facts import ModelFacts
+from engine.kit.bench.report import BenchReport, BenchRow
+from engine.kit.bench.sample_report import Batching, SampleFigures, SampleLengths
+from engine.kit.choice.candidates import Lead
+from engine.kit.choice.report import ChoiceReport, Compared
+from engine.recipe.schema import ModelSection, Recipe, TargetSection
+from engine.report import table_lines
+from engine.report.table import table
+from engine.runtimes.runner import DeviceTimes
+from engine.steps.choose_runtime import ChooseRuntime
+from engine.steps.fuse import Fuse
+from engine.steps.shape_infer import ShapeInfer
+
+CHOICE = ChoiceReport(
+    runtime="b", default="a", cpu="a CPU", threads=1, shapes=({"batch": 1},), order=("a", "b"),
+    candidates={"a": Compared(p50_ms=(2.0,)), "b": Compared(p50_ms=(1.0,), lead=Lead(2.0, (1.9, 2.1)))},
+)  # fmt: skip
+RECORD = SimpleNamespace(
+    report=CHOICE.to_json(), report_version=1, name="choose-runtime", size=1, artifact="0", seconds=0.0, peak_bytes=0,
+    anonymous_bytes=0, machine={}, key={},
+)  # fmt: skip
+JOB = Job("m", "choose-runtime", ChooseRuntime(candidates=("a", "b")), {"model_a": "fuse", "model_b": "shape-infer"})
+OTHERS = (Job("m", "shape-infer", ShapeInfer(), {}), Job("m", "fuse", Fuse(), {"shaped": "shape-infer"}))
+HEADLINE = "auto -> b, 2.00 x faster than a [1.90, 2.10]"
+
+
+def with_choice(**records):
+    target = TargetSection(runtime="auto")
+    recipe = Recipe(name="m", model=ModelSection(source="hf:a/b"), target=target)
+    variant = PlannedVariant(SimpleNamespace(recipe=recipe, variant="", name="m"), (*OTHERS, JOB))
+    return Summary(variant, {name.replace("_", "-"): record for name, record in records.items()})
+
+
+def test_the_table_begins_with_the_choice_and_the_rejected_candidates():
+    lines = table(with_choice(choose_runtime=RECORD)).splitlines()
+    assert lines[1:3] == [HEADLINE, "  rejected a: slower than b"]
+
+
+def test_json_has_the_whole_report():
+    assert with_choice(choose_runtime=RECORD).to_json()["runtime"] == CHOICE.to_json()
+
+
+def test_a_build_without_a_choice_has_no_line():
+    assert table_lines.choice_lines(with_choice()) == []
+    assert "runtime" not in with_choice().to_json()
+
+
+def test_why_shows_the_choice_of_a_cached_job_only():
+    assert table_lines.choice_of_job(Finding(JOB, "cached", record=RECORD))[0] == HEADLINE.replace("auto", "chosen")
+    assert table_lines.choice_of_job(Finding(JOB, "new")) == []
+
+
+TIMES = DeviceTimes(
+    enqueue_ms=0.05, gpu_compute_ms=0.5, h2d_pageable_ms=0.03, h2d_pinned_ms=0.02, d2h_pageable_ms=0.01,
+    d2h_pinned_ms=0.005, latency_pageable_ms=0.54, latency_pinned_ms=0.525, spin_wait_ms=0.51,
+    queries_per_s={"1": 1900.0, "2": 2500.5},
+)  # fmt: skip
+
+
+def on_device(device):
+    row = BenchRow.of_rounds(
+        [[1.0]], shape={"batch": 1, "sequence": 16}, via="in-process", runtime="tensorrt-fp16", ours=True, ratios={},
+    )  # fmt: skip
+    fields = {name: getattr(row, name) for name in row.__dataclass_fields__}
+    return BenchReport(threads=1, cpu="a CPU", rows=(BenchRow(**{**fields, "device": device}),))
+
+
+def test_each_time_stands_under_trtexec_s_name():
+    title, *rows, rates = table_lines.device_lines(on_device(TIMES))
+    assert "CUDA events" in title
+    headers, cells = rows[::3], [row.split() for row in rows[1::3]]
+    assert all(len(row) <= 80 for row in rows)
+    assert headers[0].split()[:4] == ["shape", "runtime", "enqueue", "GPU"]
+    assert all(row[:5] == ["1", "x", "16", "tensorrt-fp16", "(ours)"] for row in cells)
+    assert [cell for row in cells for cell in row[5:]] == [
+        "0.050", "0.500", "0.030", "0.020", "0.010", "0.005", "0.540", "0.525", "0.510",
+    ]  # fmt: skip
+    assert rates == "  tensorrt-fp16 (ours) at 1 x 16: 1,900.0 calls/s with 1 stream, 2,500.5 calls/s with 2 streams"
+
+
+def test_on_a_cpu_there_is_no_such_table():
+    assert list(table_lines.device_lines(on_device(None))) == []
+
+
+def test_the_times_are_read_again_from_a_record():
+    assert BenchReport.from_json(on_device(TIMES).to_json(), BenchReport.version).rows[0].device == TIMES
+
+
+SHAPE = {"batch": 8, "sequence": "samples"}
+
+
+def row(runtime, order, *, ours, texts_per_s):
+    gains = {"onnxruntime-int8": (1.6, (1.5, 1.7)), "pytorch-fp32": (1.01, (0.9, 1.1))}
+    gain, interval = gains[runtime] if order == "sorted" else (None, None)
+    figures = SampleFigures(
+        order=order, texts=100, tokens=2800, padding=0.4 if order == "arrival" else 0.05, texts_per_s=texts_per_s,
+        tokens_per_s=28 * texts_per_s, gain=gain, gain_interval=interval,
+    )  # fmt: skip
+    ratio = {"pytorch-fp32": 2.5 if order == "arrival" else 3.5} if ours else {}
+    return BenchRow(
+        shape=SHAPE, via="in-process", runtime=runtime, ours=ours, mean_ms=2.0, p50_ms=1.5, p95_ms=3.0, p99_ms=4.0,
+        runs=100, noise=0.01, ratio_to=ratio, samples=figures,
+    )  # fmt: skip
+
+
+def of_samples():
+    batchings = (
+        Batching(batch=1, order="arrival", padding=0, texts_per_s=250.0),
+        Batching(batch=8, order="arrival", padding=0.4, texts_per_s=200.0, gain=0.8, gain_interval=(0.7, 0.9)),
+        Batching(batch=8, order="sorted", padding=0.05, texts_per_s=320.0, gain=1.28, gain_interval=(1.2, 1.3)),
+    )
+    lengths = SampleLengths(
+        shape=SHAPE, texts=100, of_texts=1000, tokens=2800, longest=120, limit=512,
+        batchings=batchings, buckets=(16, 120), padding_in_buckets=0.2, padding_in_one_bucket=0.766,
+    )  # fmt: skip
+    rows = tuple(
+        row(runtime, order, ours=runtime == "onnxruntime-int8", texts_per_s=texts)
+        for order in ("arrival", "sorted")
+        for runtime, texts in (("onnxruntime-int8", 200.0), ("pytorch-fp32", 80.0))
+    )
+    return BenchReport(threads=1, cpu="a CPU", rows=rows, samples=(lengths,))
+
+
+def facts():
+    return ModelFacts(kind="transformers", max_sequence=512, axes={"input_ids": ("batch", "sequence")})
+
+
+def test_a_row_for_each_order_with_the_speed_up_over_the_rival_in_the_same_order():
+    lines = table(summary(bench=of_samples())).splitlines()
+    cells = [line.split() for line in lines if re.search(r"onnxruntime-int8 \(ours\) |pytorch-fp32 ", line)]
+    assert [each[:2] for each in cells[::2]] == [["8", "x"], ["8", "x"]]
+    assert cells[2][2:4] == ["samples", "sorted"]
+    assert [each[-2:] for each in cells[1::2]] == [["2.50", "x"], ["3.50", "x"]]
+
+
+def test_padding_throughput_and_the_fastest_batches_stand_below_the_table():
+    lines = [line.strip() for line in table(summary(bench=of_samples())).splitlines()]
+    paddings = "padding 40.0% in arrival order, 5.0% sorted by length"
+    assert f"100 samples of 1,000: 2,800 tokens, the longest 120; in batches of 8, {paddings}" in lines
+    each = "200.0 texts/s (5,600 tokens/s)"
+    assert f"onnxruntime-int8 (ours): {each} in arrival order, {each} sorted: 1.60 x" in lines
+    assert [line.endswith("sorted: no difference") for line in lines if line.startswith("pytorch-fp32:")] == [True]
+    assert "texts/s by batch size: 1: 250.0; 8: 200.0 in arrival order, 320.0 sorted" in lines
+    assert "fastest measured: batches of 8, sorted" in lines
+
+
+def test_the_proposal_stands_in_the_table_and_in_the_json():
+    known = summary(precision=facts(), bench=of_samples())
+    text = table(known)
+    assert "for these lengths, the recipe could say:\n    profiles:  # padding 20.0%" in text
+    assert "    # no dynamic_batching: in arrival order" in text
+    (lengths,) = known.to_json()["sample_lengths"]
+    assert lengths["proposal"].startswith("profiles:")
+    assert lengths["batchings"][0]["texts_per_s"] == 250.0
+    assert "the recipe could say" not in table(summary(bench=of_samples()))  # the axes are not known
