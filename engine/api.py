@@ -33,8 +33,8 @@ from engine.digest import Digest
 from engine.errors import Exit, Refusals, UsageError, UserError
 from engine.events import BuildFailedError, BuildFailure, Event, Finished, Noticed, Refused
 from engine.kit.triton.opened import OpenedPackage
-from engine.lockfile import file, locking
-from engine.lockfile.locking import Locked
+from engine.lockfile import locking
+from engine.lockfile.locking import Locked, find_lock, lock_path
 from engine.recipe.schema import Recipe
 from engine.store import history as past_builds
 from engine.store.history import PastBuild
@@ -108,7 +108,7 @@ def reach(recipes: Recipes, **reading: Unpack[Reading]) -> set[Digest]:
     current = session(recipes, **reading)
     now = {finding.record.digest for finding in current.findings() if finding.record is not None}
     last = {key for variant in current.variants for key in current.lookup.heads.of(variant.subject).keys}
-    locks = [file.find(file.path_of(path)) for path in current.selection.paths]
+    locks = [find_lock(lock_path(path)) for path in current.selection.paths]
     pinned = {Digest(key) for lock in locks if lock is not None for key in lock.output_keys()}
     return now | last | pinned
 

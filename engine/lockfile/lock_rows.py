@@ -15,9 +15,11 @@ from engine.builder.sources import SourceReadings
 from engine.builder.variant import PlannedVariant
 from engine.errors import LockError, StepError, UserError
 from engine.key import Key, digest_of, key_of, with_inputs
-from engine.lockfile import differences, names, observe, reported
-from engine.lockfile.content import Lock, LockedOutput, Place, Rows
+from engine.lockfile import differences, observe
+from engine.lockfile.content import Lock, LockedOutput, Place, Rows, name_of, row_of
 from engine.lockfile.differences import Difference
+from engine.lockfile.observe import file_figures, is_measured
+from engine.recipe.paths import is_on_hub
 from engine.store.record import Record
 from engine.store.store import Store
 from engine.text import distribution
@@ -67,13 +69,13 @@ class LockRows(LiveRows):
 
     def keys(self, job: Job, inputs: Mapping[str, str], *, away: Hardware | None) -> Iterator[Key]:
         """Yield the keys that a lock allows for a job, first the one of this machine, and file the locked figures."""
-        if not self._is_frozen and away is None and not reported.is_measured(job):
+        if not self._is_frozen and away is None and not is_measured(job):
             return
         lock, outputs = self._locks[job.recipe].lock, self._outputs(job)
         for key in self._computed(job, inputs, sections=self._is_frozen or away is not None):
             named = next((each for each in outputs if each.key == digest_of(key)), None)
             if named is not None:
-                reported.file(self._store, self.machine, job, key, named)
+                file_figures(self._store, self.machine, job, key, named)
             if named is not None or not outputs:
                 yield key
         if self._is_frozen and away is not None and not outputs:
@@ -124,11 +126,11 @@ class LockRows(LiveRows):
         """Yield the keys of the lock's rows: with this machine's facts, and with `sections` also with all others."""
         lock, variant = self._locks[job.recipe].lock, self._locks[job.recipe].variant_of(job)
         code = lock.code_of(job.recipe, job.name)
-        sources = {name: names.name_of(source, variant) for name, source in job.step.sources().items()}
+        sources = {name: name_of(source, variant) for name, source in job.step.sources().items()}
         tools = set(job.step.tools_used())
         if code is None or not tools <= lock.tools.keys() or not set(sources.values()) <= lock.sources.keys():
             return
-        rows = {name: names.row_of(source, lock.sources[source]) for name, source in sources.items()}
+        rows = {name: row_of(source, lock.sources[source]) for name, source in sources.items()}
         for facts in self._facts(job, lock if sections else None):
             yield key_of(
                 options=job.step.options(),
@@ -225,11 +227,11 @@ class LockRows(LiveRows):
 def _local_sources(own: RecipeLock) -> dict[str, SourceName]:
     """Return the files that the jobs of a recipe read, by their names in the lock."""
     return {
-        names.name_of(source, variant): SourceName(source.uri, source.revision, source.part)
+        name_of(source, variant): SourceName(source.uri, source.revision, source.part)
         for variant in own.variants
         for job in variant.jobs
         for source in job.step.sources().values()
-        if not names.is_on_hub(source)
+        if not is_on_hub(source.uri)
     }
 
 
@@ -240,7 +242,7 @@ def _pinned(locks: Iterable[RecipeLock]) -> dict[str, str]:
     """
     pinned: dict[str, str] = {}
     for own in locks:
-        for name, commit in names.pins(own.lock).items():
+        for name, commit in own.lock.pins.items():
             if pinned.setdefault(name, commit) != commit:
                 raise LockError(
                     f"the locks of these recipes have different commits of {name}",
