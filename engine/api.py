@@ -7,15 +7,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Unpack
 
-from engine.builder import destination, difference, registry, remake, sides
-from engine.builder import findings as explanations
-from engine.builder.announcing import announce
+from engine.builder import destination, diff_sides, difference, registry, remake
+from engine.builder import why as explanations
+from engine.builder.build_end import announce
+from engine.builder.diff_sides import SidePlace
 from engine.builder.difference import SideComparison
-from engine.builder.examining import Checked, boards, examine, not_verified
-from engine.builder.executors import slots
-from engine.builder.executors.executor import Executor
+from engine.builder.executors.executor import Executor, default_slots
 from engine.builder.executors.local import LocalExecutor
-from engine.builder.findings import Finding
 from engine.builder.job import Job
 from engine.builder.jobs import known_step
 from engine.builder.lookup import Lookup
@@ -23,12 +21,13 @@ from engine.builder.loop import run
 from engine.builder.options import HERE, Options
 from engine.builder.planning import Plan, variants
 from engine.builder.planning import plan as plan_of
+from engine.builder.recipe_check import Checked, boards, examine, not_verified
 from engine.builder.selection import Reading, Recipes, Selection, listed, select
-from engine.builder.sides import SidePlace
 from engine.builder.sources import SourceReadings
 from engine.builder.summary import Summary, summarize
 from engine.builder.variant import PlannedVariant as Variant
 from engine.builder.waiting import MachineNeeded, by_machine
+from engine.builder.why import Finding
 from engine.digest import Digest
 from engine.errors import Exit, Refusals, UsageError, UserError
 from engine.events import BuildFailedError, BuildFailure, Event, Finished, Noticed, Refused
@@ -89,8 +88,8 @@ def diff(old: str | Path, new: str | Path | None = None, **reading: Unpack[Readi
     """
     place = SidePlace.of(str(old))
     if new is None:
-        return difference.of(*sides.since_last_build(place, **reading))
-    return difference.of(sides.read(place, **reading), sides.read(SidePlace.of(str(new)), **reading))
+        return difference.of(*diff_sides.since_last_build(place, **reading))
+    return difference.of(diff_sides.read(place, **reading), diff_sides.read(SidePlace.of(str(new)), **reading))
 
 
 def history(recipes: Recipes, **reading: Unpack[Reading]) -> dict[str, list[PastBuild]]:
@@ -232,7 +231,7 @@ class Session:
     @property
     def parallel(self) -> int:
         """How many jobs run at a time on this machine, unless the build's options say so."""
-        return self.selection.jobs or slots.default()
+        return self.selection.jobs or default_slots()
 
     def build(self, options: Options, on_event: Callable[[Event], None]) -> Finished:
         """Build all variants; every event goes to `on_event`, and the last event is returned.

@@ -7,7 +7,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, final
 
-from engine.builder.job import Job, SourceName
+from engine.builder.job import Job, SourceName, current_report
 from engine.builder.sources import Resolved, SourceReadings, differs
 from engine.key import Key, digest_of, inputs_of, with_inputs, without_inputs
 from engine.known import Known
@@ -17,8 +17,8 @@ from engine.store.stat_cache import Row
 from engine.store.store import Store
 
 if TYPE_CHECKING:
-    from engine.builder.elsewhere import Elsewhere
     from engine.builder.live_rows import MachineRows
+    from engine.builder.other_machines import Elsewhere
     from engine.step import Hardware, Source
 
 
@@ -187,9 +187,7 @@ class Lookup:
             return record
         if not job.traits.reads_report and record.report_version == job.traits.report_version:
             return record
-        from engine.builder import reports
-
-        return reports.current(type(job.step), record)
+        return current_report(type(job.step), record)
 
     def away(self, job: Job) -> Hardware | None:
         """Return the hardware that a job needs and this machine, or every machine of the cluster, lacks; or None."""
@@ -214,7 +212,7 @@ class Lookup:
     @cached_property
     def elsewhere(self) -> Elsewhere:
         """The finder of records from other machines, for jobs whose hardware this machine lacks."""
-        from engine.builder.elsewhere import Elsewhere
+        from engine.builder.other_machines import Elsewhere
 
         return Elsewhere(self.store)
 

@@ -9,8 +9,7 @@ from contextlib import ExitStack
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from engine.builder import chronicle, endings, remake
-from engine.builder.endings import Ending
+from engine.builder import build_end, job_end, remake
 from engine.builder.executors.executor import (
     DisplacedError,
     Executor,
@@ -21,6 +20,7 @@ from engine.builder.executors.executor import (
     demand_of,
 )
 from engine.builder.inputs import DamagedInputError
+from engine.builder.job_end import Ending
 from engine.builder.lookup import Lookup, content_of
 from engine.builder.options import Options
 from engine.builder.states import PASSED, State, States, Ticket
@@ -122,7 +122,7 @@ class _Build:
 
     def _close(self, *, interrupted: bool) -> Iterator[Event]:
         tickets, began = self.states.tickets, self.began
-        return chronicle.conclude(tickets, self.lookup, self.before, self.options, began=began, interrupted=interrupted)
+        return build_end.conclude(tickets, self.lookup, self.before, self.options, began=began, interrupted=interrupted)
 
     def _end(self, ending: Ending) -> Ended:
         """End a job: here alone do tickets end."""
@@ -131,7 +131,7 @@ class _Build:
             self.states.rekey(ticket, record.key)  # a record from another machine has a key of its own
         ran = None if record is None else self.states.ran(ticket.digest)
         is_new = ran is not None and ran.stored is None
-        event = endings.event_of(ending, self.lookup, is_new=is_new, out=self.options.place)
+        event = job_end.event_of(ending, self.lookup, is_new=is_new, out=self.options.place)
         self.states.end(ticket, event, record)
         return event
 
@@ -157,7 +157,7 @@ class _Build:
         if record is not None:
             yield Ending(ticket, "cached", record, arrival=self._arrival(ticket, record))
         elif not self.options.runs:
-            yield Ending(ticket, "failed", error=endings.without_record(ticket))
+            yield Ending(ticket, "failed", error=job_end.without_record(ticket))
         elif away is not None and not self._stopping():
             yield from self._await(ticket, away)
         else:

@@ -145,16 +145,16 @@ class ChangedBuild:
     @property
     def parallel(self) -> int:
         """How many jobs run at a time, unless the build's options say so."""
-        from engine.builder.executors import slots
+        from engine.builder.executors.executor import default_slots
 
-        return self.plan.jobs or slots.default()
+        return self.plan.jobs or default_slots()
 
     def build(self, options: Options, on_event: Callable[[Event], None]) -> Finished:
         """Build the variants; every event goes to `on_event`, and the last event, about all variants, is returned.
 
         A build with `force`, `remake` or on a cluster keeps no snapshot, so no plan stands for it.
         """
-        from engine.builder.announcing import announce
+        from engine.builder.build_end import announce
         from engine.builder.executors.local import LocalExecutor
         from engine.builder.loop import run
 

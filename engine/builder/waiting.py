@@ -8,10 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from engine.builder.costs import numbered_twins
-from engine.builder.findings import Finding
 from engine.builder.lookup import Lookup
 from engine.builder.variant import PlannedVariant
+from engine.builder.why import Finding, numbered_twins
 from engine.runtimes import lacking
 
 if TYPE_CHECKING:

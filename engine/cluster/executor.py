@@ -9,9 +9,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from engine.builder.answers import error_of
 from engine.builder.executors.executor import DisplacedError, LackingInputError, Releasable, RunOrder
-from engine.builder.worker_task import Outcome
+from engine.builder.worker_task import Outcome, error_of
 from engine.cluster import survey
 from engine.cluster.engine import ClusterEngine, Piece
 from engine.cluster.machines import ClusterMachines

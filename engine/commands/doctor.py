@@ -201,7 +201,7 @@ def _settings() -> list[tuple[str, str, str]]:
 
     Raises UserError for a wrong `recipe.toml` and for wrong settings of the user.
     """
-    from engine.builder.executors import slots
+    from engine.builder.executors.executor import default_slots
     from engine.recipe import settings_file
     from engine.store.remote import settings
 
@@ -217,6 +217,6 @@ def _settings() -> list[tuple[str, str, str]]:
         "remote": proposed if remote is not None else by_default,
         **{name.removeprefix("RECIPE_").lower(): f"by {name}" for name in variables},
     }
-    values = {"cache": _store(), "jobs": str(project.get("jobs") or slots.default())}
+    values = {"cache": _store(), "jobs": str(project.get("jobs") or default_slots())}
     values["remote"] = "none" if remote is None else remote.url
     return [(name, redaction.redacted(value), by[name]) for name, value in values.items()]

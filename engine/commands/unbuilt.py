@@ -6,14 +6,14 @@ import argparse
 import json
 from typing import TYPE_CHECKING
 
-from engine.builder.costs import total, upgrade
+from engine.builder.why import total, upgrade
 from engine.errors import Exit, LockError
 from engine.report import costs, grid, matrix
 from engine.system import streams
 
 if TYPE_CHECKING:
     from engine.api import Session
-    from engine.builder.findings import Finding
+    from engine.builder.why import Finding
 
 _WORDS = {"cached": "cached", "stale": "would build", "new": "would build", "unknown": "may build"}
 

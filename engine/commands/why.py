@@ -14,7 +14,7 @@ from engine.recipe.project import jobs_of
 from engine.text import suggestions
 
 if TYPE_CHECKING:
-    from engine.builder.findings import Finding
+    from engine.builder.why import Finding
     from engine.key import Change
 
 
@@ -33,14 +33,14 @@ def run(arguments: argparse.Namespace) -> Exit:
     Raises UsageError for a job that the plan lacks.
     """
     from engine import api
-    from engine.builder.costs import total
-    from engine.builder.executors import slots
+    from engine.builder.executors.executor import default_slots
+    from engine.builder.why import total
     from engine.report import costs
 
     session = api.session(arguments.recipes, **options.reading(arguments))
     every = findings = session.findings()
     session.lookup.store.leave()
-    whole = total(findings, jobs_of(str(arguments.recipes[0])) or slots.default())
+    whole = total(findings, jobs_of(str(arguments.recipes[0])) or default_slots())
     if arguments.step is not None:
         jobs = tuple(dict.fromkeys(finding.job.name for finding in every))
         findings = [finding for finding in every if arguments.step in (finding.job.name, finding.job.step_name)]

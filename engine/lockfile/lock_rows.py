@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from engine.builder.elsewhere import Elsewhere
 from engine.builder.job import Job, SourceName
 from engine.builder.live_rows import LiveRows
+from engine.builder.other_machines import Elsewhere
 from engine.builder.sources import SourceReadings
 from engine.builder.variant import PlannedVariant
 from engine.errors import LockError, StepError, UserError

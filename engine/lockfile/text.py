@@ -154,7 +154,7 @@ def _filled(**fields: Any) -> dict[str, object]:
 
 def _job_tree(job: LockedJob) -> Tree:
     rows = _filled(needs=job.needs, reads=job.reads, gates=", ".join(job.gates), options=job.options)
-    return {**rows, **(_output_tree(job.output) if job.output else {})}
+    return {**rows, **_output_tree(job.output)}
 
 
 def _section_tree(section: MachineSection) -> Tree:
@@ -164,8 +164,8 @@ def _section_tree(section: MachineSection) -> Tree:
     return {"facts": _rows(section.facts), "variants": variants}
 
 
-def _output_tree(output: LockedOutput) -> Tree:
-    return {"key": output.key} | _filled(artifact=output.artifact, report=output.report)
+def _output_tree(output: LockedOutput | None) -> Tree:
+    return {} if output is None else _filled(key=output.key, artifact=output.artifact, report=output.report)
 
 
 def _lines(tree: Tree, pad: str) -> Iterator[str]:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from engine.builder import reports
-from engine.builder.findings import Finding
+from engine.builder.job import read_report
 from engine.builder.summary import Summary
+from engine.builder.why import Finding
 from engine.kit.choice.report import ChoiceReport
 from engine.step import Section
 
@@ -23,5 +23,5 @@ def of_job(finding: Finding) -> list[str]:
     step, record = finding.job.step, finding.record
     if record is None or step.section is not Section.RUNTIME:
         return []
-    report = reports.read(type(step), record)
+    report = read_report(type(step), record)
     return [report.headline("chosen"), *report.lines()] if isinstance(report, ChoiceReport) else []

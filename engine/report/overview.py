@@ -6,10 +6,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from engine.builder.findings import Finding
-from engine.builder.latency_change import LatencyChange
+from engine.builder.difference import LatencyChange
 from engine.builder.lookup import Lookup
 from engine.builder.summary import Summary
+from engine.builder.why import Finding
 from engine.store import history
 from engine.store.history import HeadlineFigures, PastBuild
 from engine.text import lists

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from json import dumps
 
-from engine.builder.findings import Finding
 from engine.builder.lookup import Lookup
-from engine.builder.trace import declaring, traces
-from engine.builder.trace.coverage import Trace, TraceGroup
+from engine.builder.trace import gaps
+from engine.builder.trace.coverage import Trace, TraceGroup, trace_of_record
+from engine.builder.why import Finding
 
 _ORDER = ("inputs", "code", "tools", "facts", "env", "allowed")
 """The order in which the kinds of rows are printed."""
@@ -16,7 +16,7 @@ _ORDER = ("inputs", "code", "tools", "facts", "env", "allowed")
 
 def show(lookup: Lookup, findings: Sequence[Finding], *, json: bool) -> None:
     """Print what each job read in the run that made its present result, as text or as JSON."""
-    pairs = [(each, None if each.record is None else traces.of_record(lookup, each.record)) for each in findings]
+    pairs = [(each, None if each.record is None else trace_of_record(lookup, each.record)) for each in findings]
     if json:
         print(dumps([_fields(finding, trace) for finding, trace in pairs], ensure_ascii=False, indent=1))
         return
@@ -35,7 +35,7 @@ def lines(trace: Trace) -> Iterator[str]:
     if not trace.gaps:
         yield "  NOT covered: nothing"
     for gap in trace.gaps:
-        yield f"  NOT covered: {declaring.sentence(gap)}"
+        yield f"  NOT covered: {gaps.sentence(gap)}"
     if trace.more_gaps:
         yield f"  NOT covered: {trace.more_gaps} more"
 

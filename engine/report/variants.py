@@ -7,7 +7,7 @@ import io
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from engine.builder.latency_change import LatencyVerdict
+from engine.builder.difference import LatencyVerdict
 from engine.report import grid, markdown
 from engine.report.overview import VariantOverview
 from engine.text import lists, sizes

@@ -9,10 +9,10 @@ import toy
 from hardware_steps import L4, T4, OnL4, OnT4, WithTensorRT
 from small_builds import build, project_in, variant
 
-from engine.builder.findings import examine
 from engine.builder.lookup import Lookup
 from engine.builder.selection import select
 from engine.builder.waiting import by_machine
+from engine.builder.why import examine
 from engine.store.heads import Heads
 from engine.store.store import Store
 

@@ -2,10 +2,10 @@
 
 from types import SimpleNamespace
 
-from engine.builder.findings import Finding
 from engine.builder.job import Job
 from engine.builder.summary import Summary
 from engine.builder.variant import PlannedVariant
+from engine.builder.why import Finding
 from engine.kit.choice.candidates import Lead
 from engine.kit.choice.report import ChoiceReport, Compared
 from engine.recipe.schema import ModelSection, Recipe, TargetSection

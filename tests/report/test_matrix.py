@@ -6,8 +6,8 @@ import pytest
 import toy
 from small_builds import project_in, variant
 
-from engine.builder.findings import Cost, Finding
 from engine.builder.waiting import MachineNeeded, WaitingJob
+from engine.builder.why import Cost, Finding
 from engine.machine import drivers
 from engine.report import matrix
 from engine.runtimes.onnxruntime.libraries import TENSORRT

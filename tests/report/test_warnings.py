@@ -12,9 +12,9 @@ from types import SimpleNamespace
 import pytest
 from summaries import accuracy, bench, row, summary
 
-from engine.builder import chronicle
+from engine.builder import build_end
 from engine.builder import difference as compare
-from engine.builder.sides import Side, SideJob, SideVariant
+from engine.builder.diff_sides import Side, SideJob, SideVariant
 from engine.errors import JudgementError
 from engine.events import Ended
 from engine.kit.accuracy import few_samples
@@ -66,7 +66,7 @@ def error(noise):
 OUTPUTS = {
     "report/table.py": lambda noise: table(built(noise)),
     "recipe show --json": lambda noise: json.dumps(built(noise).to_json()),
-    "builder/notebook.py": lambda noise: built(noise)._repr_html_(),
+    "builder/summary.py": lambda noise: built(noise)._repr_html_(),
     "report/variants.py": lambda noise: "\n".join(variants.as_text([overview(noise)])),
     "recipe show --markdown": lambda noise: "\n".join(variants.as_markdown([overview(noise)])),
     "recipe show --csv": lambda noise: "\n".join(variants.as_csv([overview(noise)])),
@@ -125,7 +125,7 @@ def test_figures_of_another_machine_are_called_replayed():
 
 
 def test_each_module_that_prints_figures_is_one_of_these_outputs():
-    files = [*(ENGINE / "report").rglob("*.py"), *(ENGINE / "commands").glob("*.py"), ENGINE / "builder/notebook.py"]
+    files = [*(ENGINE / "report").rglob("*.py"), *(ENGINE / "commands").glob("*.py"), ENGINE / "builder/summary.py"]
     names = [path.relative_to(ENGINE).as_posix() for path in files if FIGURES.search(path.read_text("utf-8"))]
     known = (*OUTPUTS, *PARTS_OF_THE_TABLE)
     assert [name for name in names if not name.startswith(known)] == []
@@ -141,7 +141,7 @@ def test_latencies_that_a_build_did_not_measure_are_called_replayed_in_its_histo
         )
         for job in one.variant.jobs
     ]
-    figures = chronicle._figures(None, tickets)
+    figures = build_end._figures(None, tickets)
     assert [each.partition(":")[0] for each in figures.warnings if "earlier build" in each] == warnings
 
 
