@@ -1,5 +1,6 @@
 """Which nodes a build uses."""
 
+from dataclasses import asdict
 from types import SimpleNamespace
 
 import pytest
@@ -32,7 +33,7 @@ class Nodes:
         return {name: {**each, **self.versions.get(name, {})} for name, each in surveys.items()}
 
     def _survey(self, onnx, remote):
-        return Survey(version(), remote, "", {}, {"onnx": onnx}, {}, {T4: "", L4: "no L4"}, {"": {}, T4: {}}).to_json()
+        return asdict(Survey(version(), remote, "", {}, {"onnx": onnx}, {}, {T4: "", L4: "no L4"}, {"": {}, T4: {}}))
 
 
 def machines(nodes, locked=None, **more):
