@@ -187,15 +187,15 @@ def _unfinished(tickets: Sequence[Ticket], head: Head, *, is_what_if: bool) -> U
         return Unfinished(f"ends with {tickets[-1].job.name}", keeps_earlier=is_what_if, jobs=keys)
     ended = [ticket.ended for ticket in tickets if ticket.ended is not None]
     failed = next(((each.job, each.error) for each in ended if each.error is not None), None)
-    away = next((each.waits_for for each in ended if each.waits_for is not None), None)
+    waits_for = next((each.waits_for for each in ended if each.waits_for is not None), None)
     if failed is not None:
         why = f"failed in {failed[0]}: {redaction.redacted(failed[1].what)}"
-    elif away is not None:
-        why = f"waits for {away}"
+    elif waits_for is not None:
+        why = f"waits for {waits_for}"
     else:
         left = next((ticket.job.name for ticket in tickets if ticket.record is None), "its end")
         why = f"stopped before {left}"
-    return Unfinished(why, keeps_earlier=is_what_if or away is None or failed is not None, jobs=keys)
+    return Unfinished(why, keeps_earlier=is_what_if or waits_for is None or failed is not None, jobs=keys)
 
 
 def _add_to_history(lookup: Lookup, tickets: Sequence[Ticket], other: str, *, is_interrupted: bool) -> None:

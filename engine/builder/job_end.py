@@ -48,7 +48,7 @@ def event_of(ending: Ending, lookup: Lookup, *, is_new: bool, out: Path) -> Ende
             error = refused
     elif isinstance(error, FieldError):
         error = ticket.variant.loaded.error(error.what, *error.path, facts=error.facts, hint=error.hint)
-    away = ticket.away if ending.state == "waiting" and error is None else None
+    waits_for = ticket.waits_for if ending.state == "waiting" and error is None else None
     return Ended(
         ticket.variant.name,
         ticket.job.name,
@@ -57,8 +57,8 @@ def event_of(ending: Ending, lookup: Lookup, *, is_new: bool, out: Path) -> Ende
         key=None if ticket.key is None else str(ticket.digest),
         artifact=None if record is None else str(record.artifact),
         path=None if record is None else lookup.store.artifact_path(record.artifact),
-        waits_for=None if away is None else str(away),
-        advice="" if away is None else lookup.advice(away),
+        waits_for=None if waits_for is None else str(waits_for),
+        advice="" if waits_for is None else lookup.advice(waits_for),
         error=error,
         gaps=gaps,
         arrival=ending.arrival if error is None else None,

@@ -109,11 +109,11 @@ def _examine(job: Job, earlier: Mapping[str, Finding], head: Head, lookup: Looku
     if not missing and last and last.key == digest_of(key):
         return Finding(job, "stale", (_lost(job, before),), key=key)
     rewired = tuple(recipe) if last is None or last.needs != dict(job.needs) else ()
-    away = lookup.away(job)
+    waits_for = lookup.waits_for(job)
     if before is None:
-        nearest = () if away is None else lookup.elsewhere.nearest(job.name, key, away)
+        nearest = () if waits_for is None else lookup.other_machines.nearest(job.name, key, waits_for)
         return Finding(job, "unknown" if missing else "new", (*nearest, *rewired), key)
-    rows = changes(before.key, key) if away is None else lookup.elsewhere.differences(before, key, away)
+    rows = changes(before.key, key) if waits_for is None else lookup.other_machines.differences(before, key, waits_for)
     return Finding(job, "unknown" if missing else "stale", (*rows, *rewired), key, maker_version=before.maker_version)
 
 
@@ -122,12 +122,12 @@ def _with_cost(finding: Finding, head: Head, other: str, lookup: Lookup) -> Find
 
     `other` is the recipe file that the head is of, if it is another.
     """
-    last, away = head.jobs.get(finding.job.name), lookup.away(finding.job)
+    last, waits_for = head.jobs.get(finding.job.name), lookup.waits_for(finding.job)
     record = lookup.store.read(last.key) if last and last.key else None
     cost = Cost(last.seconds) if last and last.seconds is not None else None
     if record is not None:
         cost = Cost(record.seconds, _machine_of(record, lookup.rows.machine))
-    return replace(finding, cost=cost, compared_with=other, waits_for=None if away is None else str(away))
+    return replace(finding, cost=cost, compared_with=other, waits_for=None if waits_for is None else str(waits_for))
 
 
 def _machine_of(record: Record, here: Mapping[str, str]) -> str:

@@ -84,7 +84,7 @@ class ClusterMachines:
 
     # -- for the look-up ------------------------------------------------------------------------------------
 
-    def away(self, job: Job) -> Hardware | None:
+    def waits_for(self, job: Job) -> Hardware | None:
         """Return the hardware that a job needs and every node lacks, or None. A lost node may have a successor."""
         lane = placing.lane_of(job)
         if self._has_lost and not self.nodes.pools(lane):

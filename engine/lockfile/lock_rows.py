@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from engine.builder.job import Job, SourceName
 from engine.builder.live_rows import LiveRows
-from engine.builder.other_machines import Elsewhere
+from engine.builder.other_machines import OtherMachines
 from engine.builder.sources import SourceReadings
 from engine.builder.variant import PlannedVariant
 from engine.errors import LockError, StepError, UserError
@@ -58,7 +58,7 @@ class LockRows(LiveRows):
         if not is_frozen:
             self.required_tools = {name: value for own in locks for name, value in own.lock.tools.items()}
         self._store = store
-        self._elsewhere = Elsewhere(store)
+        self._other_machines = OtherMachines(store)
         self._is_frozen = is_frozen
         self._locks: dict[str, RecipeLock] = {}
         self._here: dict[str, Mapping[Place, LockedOutput]] = {}
@@ -67,36 +67,36 @@ class LockRows(LiveRows):
             for variant in own.variants:
                 self._locks[variant.name], self._here[variant.name] = own, here
 
-    def keys(self, job: Job, inputs: Mapping[str, str], *, away: Hardware | None) -> Iterator[Key]:
+    def keys(self, job: Job, inputs: Mapping[str, str], *, waits_for: Hardware | None) -> Iterator[Key]:
         """Yield the keys that a lock allows for a job, first the one of this machine, and file the locked figures."""
-        if not self._is_frozen and away is None and not is_measured(job):
+        if not self._is_frozen and waits_for is None and not is_measured(job):
             return
         lock, outputs = self._locks[job.recipe].lock, self._outputs(job)
-        for key in self._computed(job, inputs, sections=self._is_frozen or away is not None):
+        for key in self._computed(job, inputs, sections=self._is_frozen or waits_for is not None):
             named = next((each for each in outputs if each.key == digest_of(key)), None)
             if named is not None:
                 file_figures(self._store, self.machine, job, key, named)
             if named is not None or not outputs:
                 yield key
-        if self._is_frozen and away is not None and not outputs:
-            yield from self._fitting(job, inputs, away)
+        if self._is_frozen and waits_for is not None and not outputs:
+            yield from self._fitting(job, inputs, waits_for)
         if lock.version != distribution.version():  # its keys may have other rows, so they cannot be computed
             records = (self._store.read(output.key) for output in outputs)
             yield from (record.key for record in records if record is not None)
 
-    def own(self, job: Job, *, away: Hardware | None, on: MachineRows | None) -> Key:
+    def own(self, job: Job, *, waits_for: Hardware | None, on: MachineRows | None) -> Key:
         """Return the rows as LiveRows does. Raises LockError for a job that a frozen build must not run."""
         if self._is_frozen:
             self._refuse_to_run(job)
-        return super().own(job, away=away, on=on)
+        return super().own(job, waits_for=waits_for, on=on)
 
-    def accept(self, job: Job, record: Record, *, away: Hardware | None) -> None:
+    def accept(self, job: Job, record: Record, *, waits_for: Hardware | None) -> None:
         """Raise LockError for another output than a lock names: for the key, or in a frozen build for the job.
 
         A locked output without an artifact is that of its key, whatever its bytes.
         """
         outputs = self._outputs(job)
-        if not self._is_frozen and away is None:
+        if not self._is_frozen and waits_for is None:
             outputs = [each for each in outputs if each == self._here_of(job) and each.key == record.digest]
         same_key = [each for each in outputs if each.key == record.digest]
         if not outputs or any(each.artifact in (None, record.artifact) for each in same_key):
@@ -141,17 +141,15 @@ class LockRows(LiveRows):
                 variables={name: lock.variables[name] for name in job.step.variables if name in lock.variables},
             )
 
-    def _fitting(self, job: Job, inputs: Mapping[str, str], away: Hardware) -> Iterator[Key]:
+    def _fitting(self, job: Job, inputs: Mapping[str, str], waits_for: Hardware) -> Iterator[Key]:
         """Yield the key of the one record that fits a job for other hardware, of which the lock has no key.
 
         Raises LockError if the job's code is not the locked code, and if several records fit.
         """
         self._refuse_other_code(self._locks[job.recipe], job, [])
         sources = {name: self.sources.resolved(source).row for name, source in job.traits.sources.items()}
-        key = with_inputs(super().own(job, away=away, on=None), {**sources, **inputs})
-        if self._store.tier is not None:
-            self._store.tier.gather(key)
-        fitting = [record.key for record in self._elsewhere.fitting(key, away)]
+        key = with_inputs(super().own(job, waits_for=waits_for, on=None), {**sources, **inputs})
+        fitting = [record.key for record in self._other_machines.fitting(key, waits_for)]
         if len(fitting) > 1:
             raise LockError(
                 f"the lock names no output of {job.name!r} of {job.recipe}, and {len(fitting)} records fit the job",

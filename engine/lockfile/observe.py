@@ -186,7 +186,7 @@ class _Reach:
 
     facts: frozenset[str]
     """The names of the facts that this job, and the jobs that it is made from, depend on."""
-    away: bool
+    waits_for: bool
     """Whether the job, or a job that it is made from, waits for hardware that this machine lacks."""
     content: str | None
     """The output as a row in the keys of later jobs; None where it is unknown or differs from build to build."""
@@ -221,11 +221,11 @@ class _Walk:
             unknown = [name for name, source in job.step.sources().items() if not self._read(reads[name], source)]
             needed = {name: reaches[maker] for name, maker in job.needs.items()}
             facts = frozenset(job.step.facts_used()).union(*(each.facts for each in needed.values()))
-            away = self.lookup.away(job) is not None or any(each.away for each in needed.values())
+            waits_for = self.lookup.waits_for(job) is not None or any(each.waits_for for each in needed.values())
             code = str(self.live.code(job.step))
             if self.steps.setdefault(job.name, code) != code:
                 self.steps[own_code(variant.name, job.name)] = code
-            if away:
+            if waits_for:
                 self.elsewhere.update(job.step.tools_used(), job.step.variables)
             else:
                 self.tools.update(job.step.tools_used())
@@ -236,9 +236,9 @@ class _Walk:
                 any(each.varies for each in needed.values()) and not is_measured(job)
             )
             output = None
-            if not unknown and not away and len(inputs) == len(needed):
+            if not unknown and not waits_for and len(inputs) == len(needed):
                 output = self._look_up(job, inputs, varies=varies)
-            reaches[job.name] = _Reach(facts, away, _content(job, output), varies, hardware)
+            reaches[job.name] = _Reach(facts, waits_for, _content(job, output), varies, hardware)
             if output is not None and facts:
                 self.outputs.append((self.live.facts(facts, hardware), (variant.name, job.name), output))
             jobs[job.name] = _locked_job(job, reads, None if facts else output)

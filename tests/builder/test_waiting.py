@@ -63,7 +63,7 @@ def test_what_this_machine_can_build_waits_for_nothing(project):
 def test_a_result_of_another_machine_waits_no_more(project, monkeypatch):
     planned = variant(project, toy.Begin(), OnT4())
     with monkeypatch.context() as there:
-        there.setattr("engine.builder.lookup.Lookup.away", lambda *_: None)
+        there.setattr("engine.builder.lookup.Lookup.waits_for", lambda *_: None)
         there.setattr("engine.builder.facts.of", lambda *_: None)
         assert build(project, planned)[-1].state == "built"
     assert waiting(project, planned) == ()
