@@ -1,14 +1,13 @@
-"""The look-up: the keys of jobs, and the records that the store has for them; the same for `build`, `why` and `show`.
+"""The look-up: the keys of jobs, and the records that the store has for them; the same for `build`, `why` and `show`."""
 
-A key is made of the job's own rows (code, options, tools, facts, variables), which a `RowSource` knows, and of the rows
-of its inputs. Four cases differ:
-
-- The job runs on this machine: the record is the one of exactly the key.
-- A lock names keys of the job: the first of them that has a record is the key.
-- The hardware of the job is not here: its own rows lack what only a machine with the hardware can say, and the record
-  of any such machine is taken (ADR 10).
-- The jobs run on a cluster: a job has a key for each kind of machine, and one with a record comes first (ADR 55).
-"""
+# A key is made of the job's own rows (code, options, tools, facts, variables), which a `RowSource` knows, and of the rows
+# of its inputs. Four cases differ:
+#
+# - The job runs on this machine: the record is the one of exactly the key.
+# - A lock names keys of the job: the first of them that has a record is the key.
+# - The hardware of the job is not here: its own rows lack what only a machine with the hardware can say, and the record
+#   of any such machine is taken (ADR 10).
+# - The jobs run on a cluster: a job has a key for each kind of machine, and one with a record comes first (ADR 55).
 
 from __future__ import annotations
 
