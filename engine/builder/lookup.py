@@ -1,7 +1,7 @@
-"""The look-up: the keys of jobs, and the records that the store has for them; the same for `build`, `why` and `show`."""
+"""The look-up: the keys of jobs, and the records that the store has for them, for every command."""
 
-# A key is made of the job's own rows (code, options, tools, facts, variables), which a `RowSource` knows, and of the rows
-# of its inputs. Four cases differ:
+# A key is made of the job's own rows (code, options, tools, facts, variables), which a `RowSource` knows, and of the
+# rows of its inputs. Four cases differ:
 #
 # - The job runs on this machine: the record is the one of exactly the key.
 # - A lock names keys of the job: the first of them that has a record is the key.
