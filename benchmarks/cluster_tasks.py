@@ -38,7 +38,7 @@ def moved(remote: str, reads: str, writes: str, data: bytes, after: object = Non
 
 def stored(remote: str, reads: str, writes: str, data: bytes, after: object = None) -> None:
     """Take one artifact from the remote, if it has a name, and push another: by the node's store, as jobs do."""
-    from engine.cluster import sending
+    from engine.cluster.orders import filed, pushed
 
     del remote, data, after
     store = _store()
@@ -54,8 +54,8 @@ def stored(remote: str, reads: str, writes: str, data: bytes, after: object = No
             out = folder / "out"
             out.mkdir()
             (out / _FILE).write_text(writes)
-            record = sending.filed(store, _key(writes), out)
-        error = sending.pushed(store.tier, [record])
+            record = filed(store, _key(writes), out)
+        error = pushed(store.tier, [record])
         assert error is None, error
 
 

@@ -7,15 +7,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Unpack
 
-from engine.builder import destination, difference, registry, remake, sides
-from engine.builder import findings as explanations
-from engine.builder.announcing import announce
+from engine.builder import destination, diff_sides, difference, registry, remake
+from engine.builder import why as explanations
+from engine.builder.build_end import announce
+from engine.builder.diff_sides import SidePlace
 from engine.builder.difference import SideComparison
-from engine.builder.examining import Checked, boards, examine, not_verified
-from engine.builder.executors import slots
-from engine.builder.executors.executor import Executor
+from engine.builder.executors.executor import Executor, default_slots
 from engine.builder.executors.local import LocalExecutor
-from engine.builder.findings import Finding
 from engine.builder.job import Job
 from engine.builder.jobs import known_step
 from engine.builder.lookup import Lookup
@@ -23,18 +21,19 @@ from engine.builder.loop import run
 from engine.builder.options import HERE, Options
 from engine.builder.planning import Plan, variants
 from engine.builder.planning import plan as plan_of
+from engine.builder.recipe_check import Checked, boards, examine, not_verified
 from engine.builder.selection import Reading, Recipes, Selection, listed, select
-from engine.builder.sides import SidePlace
 from engine.builder.sources import SourceReadings
 from engine.builder.summary import Summary, summarize
 from engine.builder.variant import PlannedVariant as Variant
 from engine.builder.waiting import MachineNeeded, by_machine
+from engine.builder.why import Finding
 from engine.digest import Digest
 from engine.errors import Exit, Refusals, UsageError, UserError
 from engine.events import BuildFailedError, BuildFailure, Event, Finished, Noticed, Refused
 from engine.kit.triton.in_process import OpenedPackage
-from engine.lockfile import file, locking
-from engine.lockfile.locking import Locked
+from engine.lockfile import locking
+from engine.lockfile.locking import Locked, find_lock, lock_path
 from engine.recipe.schema import Recipe
 from engine.store import history as past_builds
 from engine.store.history import PastBuild
@@ -89,8 +88,8 @@ def diff(old: str | Path, new: str | Path | None = None, **reading: Unpack[Readi
     """
     place = SidePlace.of(str(old))
     if new is None:
-        return difference.of(*sides.since_last_build(place, **reading))
-    return difference.of(sides.read(place, **reading), sides.read(SidePlace.of(str(new)), **reading))
+        return difference.of(*diff_sides.since_last_build(place, **reading))
+    return difference.of(diff_sides.read(place, **reading), diff_sides.read(SidePlace.of(str(new)), **reading))
 
 
 def history(recipes: Recipes, **reading: Unpack[Reading]) -> dict[str, list[PastBuild]]:
@@ -108,7 +107,7 @@ def reach(recipes: Recipes, **reading: Unpack[Reading]) -> set[Digest]:
     current = session(recipes, **reading)
     now = {finding.record.digest for finding in current.findings() if finding.record is not None}
     last = {key for variant in current.variants for key in current.lookup.heads.of(variant.subject).keys}
-    locks = [file.find(file.path_of(path)) for path in current.selection.paths]
+    locks = [find_lock(lock_path(path)) for path in current.selection.paths]
     pinned = {Digest(key) for lock in locks if lock is not None for key in lock.output_keys()}
     return now | last | pinned
 
@@ -232,7 +231,7 @@ class Session:
     @property
     def parallel(self) -> int:
         """How many jobs run at a time on this machine, unless the build's options say so."""
-        return self.selection.jobs or slots.default()
+        return self.selection.jobs or default_slots()
 
     def build(self, options: Options, on_event: Callable[[Event], None]) -> Finished:
         """Build all variants; every event goes to `on_event`, and the last event is returned.

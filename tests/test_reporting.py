@@ -9,7 +9,7 @@ from typing import ClassVar, Literal
 
 import pytest
 
-from engine.builder import reports
+from engine.builder.job import current_report, read_report, report_version
 from engine.reporting import WRITTEN, TypedReport, lines, measured, numbers, significant
 from engine.step import Step
 
@@ -113,8 +113,8 @@ class Filed:
 
 def test_a_record_of_an_older_version_reads_by_its_migration_and_is_shown_as_of_this_one():
     old = Filed({"kind": "a", "number": 4}, 2)
-    assert reports.read(Typed, old) == Whole(count=4, kind="a")
-    assert reports.current(Typed, old) == Filed({"count": 4, "kind": "a", "unknown": None}, 3)
+    assert read_report(Typed, old) == Whole(count=4, kind="a")
+    assert current_report(Typed, old) == Filed({"count": 4, "kind": "a", "unknown": None}, 3)
 
 
 @pytest.mark.parametrize(
@@ -123,11 +123,11 @@ def test_a_record_of_an_older_version_reads_by_its_migration_and_is_shown_as_of_
     ids=["too old", "newer", "migrated to nonsense", "damaged"],
 )
 def test_a_record_that_does_not_read_counts_as_not_there(old):
-    assert reports.current(Typed, old) is None
+    assert current_report(Typed, old) is None
 
 
 def test_a_step_without_a_type_has_its_report_as_it_was_filed():
     filed = Filed({"anything": [1, {"a": None}]}, 1)
-    assert reports.read(Plain, filed) == filed.report
-    assert reports.current(Plain, filed) is filed
-    assert (reports.version_of(Plain), reports.version_of(Typed)) == (1, 3)
+    assert read_report(Plain, filed) == filed.report
+    assert current_report(Plain, filed) is filed
+    assert (report_version(Plain), report_version(Typed)) == (1, 3)

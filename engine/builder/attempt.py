@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Self
 from engine.builder import remake
 from engine.builder.executors.executor import LackingInputError, RunOrder
 from engine.builder.inputs import RunInputs
-from engine.builder.trace import declaring, reads, traces
+from engine.builder.trace import gaps, reads
+from engine.builder.trace.coverage import encoded_trace, trace_of_run
 from engine.builder.worker_task import Outcome, WorkerTask
 from engine.errors import StepError, UserError
 from engine.key import digest_of
@@ -93,8 +94,8 @@ class Attempt:
         """
         self.check(outcome)
         order, store = self.order, self.order.lookup.store
-        trace = traces.of_run(order.lookup, order.job, order.key, order.inputs, self.log.parent)
-        declaring.refuse_uncovered_code(order.job.name, trace.gaps)
+        trace = trace_of_run(order.lookup, order.job, order.key, order.inputs, self.log.parent)
+        gaps.refuse_uncovered_code(order.job.name, trace.gaps)
         traits = order.job.traits
         if traits.kept_by:
             name = kept_name(order.job.name, traits.kept_by, order.key)
@@ -113,7 +114,7 @@ class Attempt:
             job=order.job.name,
             step=self.task.step,
             bound=outcome.binding,
-            trace=traces.encoded(trace),
+            trace=encoded_trace(trace),
             gaps=tuple(asdict(gap) for gap in trace.gaps),
         )
 

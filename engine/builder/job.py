@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from engine.text import canonical
 
 if TYPE_CHECKING:
-    from engine.step import Step
+    from engine.reporting import TypedReport
+    from engine.step import Report, Step
+    from engine.store.record import Record
 
 
 FOR = "@"
@@ -135,3 +137,29 @@ def imported_step(kind: str, options: Mapping[str, Any], job: str) -> Step:
     cls.name = step_of(job)
     step: Step = canonical.decode(cls, options)
     return step
+
+
+def report_version(step: type[Step]) -> int:
+    """Return the version number of the form of a step's reports."""
+    return 1 if step.report is None else step.report.version
+
+
+def read_report(step: type[Step], record: Record) -> TypedReport | Report:
+    """Return a record's report, as the type that the step names; without a type, as the JSON that was filed.
+
+    Raises ValueError for a report of another type, or of a version that cannot be migrated.
+    """
+    if step.report is None:
+        return dict(record.report)
+    return step.report.from_json(record.report, record.report_version)
+
+
+def current_report(step: type[Step], record: Record) -> Record | None:
+    """Return the record with its report migrated to the present version; None for an unreadable report."""
+    try:
+        report = read_report(step, record)
+    except ValueError:
+        return None
+    if record.report_version == report_version(step):
+        return record
+    return replace(record, report=cast("TypedReport", report).to_json(), report_version=report_version(step))

@@ -55,15 +55,15 @@ class LiveRows:
         """Why the code of tools may differ from what their versions promise, by the name of the tool."""
         return {name: content.reason for name, content in self._installed.items() if content.reason}
 
-    def keys(self, job: Job, inputs: Mapping[str, str], *, away: Hardware | None) -> Iterable[Key]:
+    def keys(self, job: Job, inputs: Mapping[str, str], *, waits_for: Hardware | None) -> Iterable[Key]:
         """Return no key: there is no lock."""
-        del job, inputs, away
+        del job, inputs, waits_for
         return ()
 
-    def accept(self, job: Job, record: Record, *, away: Hardware | None) -> None:
+    def accept(self, job: Job, record: Record, *, waits_for: Hardware | None) -> None:
         """Accept every record: there is no lock."""
 
-    def own(self, job: Job, *, away: Hardware | None, on: MachineRows | None) -> Key:
+    def own(self, job: Job, *, waits_for: Hardware | None, on: MachineRows | None) -> Key:
         """Return the rows of a job's key for code, options, tools, facts and environment variables.
 
         For a job whose hardware this machine lacks, these are no facts, no variables and no tool of the hardware.
@@ -78,7 +78,7 @@ class LiveRows:
         for known in () if hardware is None else facts.needed_by(hardware):
             self.note(known)
         try:
-            values = self.facts(step.facts_used(), hardware) if away is None else {}
+            values = self.facts(step.facts_used(), hardware) if waits_for is None else {}
         except KeyError as unknown:
             raise StepError(
                 f"the step {job.name!r} depends on a fact that no module declares: {unknown}",
@@ -88,9 +88,9 @@ class LiveRows:
             options=step.options(),
             code=self.code(step),
             inputs={},
-            tools=self.tools(tool for tool in step.tools_used() if away is None or tool not in away.tools),
+            tools=self.tools(tool for tool in step.tools_used() if waits_for is None or tool not in waits_for.tools),
             facts=values,
-            variables=self.variables(step.variables if away is None else ()),
+            variables=self.variables(step.variables if waits_for is None else ()),
         )
 
     def note(self, known: Known) -> str:

@@ -1,13 +1,22 @@
-"""Compute the keys of jobs and find their records, in the same way for `build`, `why` and `show`."""
+"""The look-up: the keys of jobs, and the records that the store has for them, for every command."""
+
+# A key is made of the job's own rows (code, options, tools, facts, variables), which a `RowSource` knows, and of the
+# rows of its inputs. Four cases differ:
+#
+# - The job runs on this machine: the record is the one of exactly the key.
+# - A lock names keys of the job: the first of them that has a record is the key.
+# - The hardware of the job is not here: its own rows lack what only a machine with the hardware can say, and the record
+#   of any such machine is taken (ADR 10).
+# - The jobs run on a cluster: a job has a key for each kind of machine, and one with a record comes first (ADR 55).
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, final
 
-from engine.builder.job import Job, SourceName
+from engine.builder.job import Job, SourceName, current_report
 from engine.builder.sources import Resolved, SourceReadings, differs
 from engine.facts import Known
 from engine.key import Key, digest_of, inputs_of, with_inputs, without_inputs
@@ -17,19 +26,19 @@ from engine.store.stat_cache import Row
 from engine.store.store import Store
 
 if TYPE_CHECKING:
-    from engine.builder.elsewhere import Elsewhere
     from engine.builder.live_rows import MachineRows
+    from engine.builder.other_machines import OtherMachines
     from engine.step import Hardware, Source
 
 
-_HERE = ""
-"""The kind of this machine."""
+_THIS_MACHINE = ""
+"""The kind of machine where there is no cluster."""
 
 
 class Machines(Protocol):
     """The machines of a cluster, of which one will run a job. Machines of one kind give a job the same key."""
 
-    def away(self, job: Job) -> Hardware | None:
+    def waits_for(self, job: Job) -> Hardware | None:
         """Return the hardware that a job needs and every machine lacks, or None."""
 
     def advice(self, hardware: Hardware) -> str:
@@ -60,17 +69,17 @@ class RowSource(Protocol):
     def required_tools(self) -> Mapping[str, str]:
         """The values of the rows for tools that a lock demands; a machine with another value is not used."""
 
-    def keys(self, job: Job, inputs: Mapping[str, str], *, away: Hardware | None) -> Iterable[Key]:
+    def keys(self, job: Job, inputs: Mapping[str, str], *, waits_for: Hardware | None) -> Iterable[Key]:
         """Return the keys that a lock has for a job, whose records count first; `inputs` are those of other jobs."""
 
-    def accept(self, job: Job, record: Record, *, away: Hardware | None) -> None:
+    def accept(self, job: Job, record: Record, *, waits_for: Hardware | None) -> None:
         """Raise LockError if a lock names another output of the job than that of `record`."""
 
-    def own(self, job: Job, *, away: Hardware | None, on: MachineRows | None) -> Key:
+    def own(self, job: Job, *, waits_for: Hardware | None, on: MachineRows | None) -> Key:
         """Return the rows of a job's key for code, options, tools, facts and environment variables.
 
-        `away` is the hardware that the job needs and this machine lacks; `on` has the values of another machine that is
-        to run the job.
+        `waits_for` is the hardware that the job needs and this machine lacks; `on` has the values of another machine
+        that is to run the job.
         """
 
     def code_read(self, job: Job) -> Iterable[tuple[Path, Row]]:
@@ -88,10 +97,7 @@ class RowSource(Protocol):
 
 @final
 class Lookup:
-    """A look-up computes the keys of jobs and finds their records in the store.
-
-    A look-up reads each source and each version of a tool only once.
-    """
+    """Computes the keys of jobs and finds their records. Each source and each version of a tool is read only once."""
 
     def __init__(self, store: Store, rows: RowSource | None = None, *, sources: SourceReadings | None = None) -> None:
         """Without `rows`, the rows of keys are computed in this process, and without `sources` each source is read."""
@@ -105,7 +111,10 @@ class Lookup:
         """The machines of a cluster on which the jobs run; None if they run on this machine."""
         self.heads = Heads(store.notes)
         self.sources = sources or SourceReadings(store)
-        self._own: dict[tuple[str, str, str], Key] = {}
+        self._own_rows: dict[tuple[str, str, str], Key] = {}
+        """The own rows of jobs, by the variant, the job and the kind of machine."""
+
+    # -- keys -------------------------------------------------------------------------------------------------
 
     def key(self, job: Job, inputs: Mapping[str, str]) -> Key:
         """Return a job's key, given the rows of the inputs that other jobs make.
@@ -113,26 +122,22 @@ class Lookup:
         For a job whose hardware this machine lacks, the key has no rows for facts, environment variables and the tool
         of the hardware. Raises UserError where a source cannot be found or resolved, and where a lock refuses the job.
         """
-        away = self.away(job)
-        for key in self.rows.keys(job, inputs, away=away):
-            record = self._read(job, key)
+        waits_for = self.waits_for(job)
+        for key in self.rows.keys(job, inputs, waits_for=waits_for):
+            record = self._exact(job, key)
             if record is not None:
-                self.rows.accept(job, record, away=away)
+                self.rows.accept(job, record, waits_for=waits_for)
                 return key
         return self.key_here(job, inputs)
 
     def key_here(self, job: Job, inputs: Mapping[str, str]) -> Key:
-        """Return the key that a job has by the rows of this machine, or of a machine of the cluster."""
-        kinds = self._kinds(job)
-        own = [self.own_rows(job, kind) for kind in kinds]
-        content = {name: self.source(source).row for name, source in job.traits.sources.items()}
-        keys = [with_inputs(rows, {**content, **inputs}) for rows in own]
-        stored = (key for key in keys if len(keys) > 1 and self.find(job, key) is not None)
-        return next(stored, keys[0])
-
-    def _kinds(self, job: Job, lane: Hashable = None) -> Sequence[str]:
-        """Return the kinds of machines that can run a job, the best first; `_HERE` for this machine."""
-        return (_HERE,) if self.machines is None or self.away(job) is not None else self.machines.kinds(job, lane)
+        """Return the key that a job has without a lock. Of several kinds of machines, one with a record comes first."""
+        own = [self.own_rows(job, kind) for kind in self._kinds(job)]  # first, because here a lock refuses a job
+        sources = {name: self.source(source).row for name, source in job.traits.sources.items()}
+        keys = [with_inputs(rows, {**sources, **inputs}) for rows in own]
+        if len(keys) == 1:
+            return keys[0]
+        return next((key for key in keys if self.find(job, key) is not None), keys[0])
 
     def placed(self, job: Job, key: Key, lane: Hashable = None) -> Key:
         """Return the key of a job that is to run now, for the kind of machine that suits the job best at present.
@@ -143,42 +148,40 @@ class Lookup:
         own = self.own_rows(job, self._kinds(job, lane)[0])
         return key if own == without_inputs(key) else with_inputs(own, inputs_of(key))
 
-    def look_at_machines_again(self) -> None:
-        """Forget the rows of keys that depend on machines, because machines came or left."""
-        self._own.clear()
-
-    def own_rows(self, job: Job, kind: str = _HERE) -> Key:
+    def own_rows(self, job: Job, kind: str = _THIS_MACHINE) -> Key:
         """Return the rows of a job's key for code, options, tools, facts and environment variables.
 
         `kind` is the kind of machine that is to run the job. Raises StepError for a fact that no module declares.
         """
-        place = job.recipe, job.name, kind
-        if place not in self._own:
-            on = self.machines.rows(job, kind) if kind != _HERE and self.machines is not None else None
-            self._own[place] = self.rows.own(job, away=self.away(job), on=on)
-        return self._own[place]
+        name = job.recipe, job.name, kind
+        if name not in self._own_rows:
+            machine = None if self.machines is None or kind == _THIS_MACHINE else self.machines.rows(job, kind)
+            self._own_rows[name] = self.rows.own(job, waits_for=self.waits_for(job), on=machine)
+        return self._own_rows[name]
+
+    def source(self, source: Source | SourceName) -> Resolved:
+        """Return the location of a source, and the digest or commit of the source's content."""
+        return self.sources.resolved(SourceName(source.uri, source.revision, source.part))
+
+    # -- records ----------------------------------------------------------------------------------------------
 
     def find(self, job: Job, key: Key) -> Record | None:
         """Return the record of a job, or None.
 
-        For a job whose hardware this machine lacks, a record from a machine with that hardware is returned. A record
+        For a job whose hardware this machine lacks, it is the latest record of a machine with that hardware. A record
         with an unreadable report counts as missing, so that the job runs again. For a hermetic recipe, so does a record
         without a trace.
         """
-        away = self.away(job)
-        # Of a job for other hardware, only a lock names a key that a record has.
-        is_exact = away is None or self.store.read(digest_of(key)) is not None
-        record = self._read(job, key) if is_exact else None
-        return next(self._from_elsewhere(job, key, away), None) if record is None and away is not None else record
+        waits_for = self.waits_for(job)
+        if waits_for is None:
+            return self._exact(job, key)
+        # Without the rows of the hardware's machine, a key has no record; a lock names a whole key, which may have one.
+        if self.store.read(digest_of(key)) is not None and (record := self._exact(job, key)) is not None:
+            return record
+        readable = (self._exact(job, each.key) for each in self.other_machines.fitting(key, waits_for))
+        return next((record for record in readable if record is not None), None)
 
-    def _from_elsewhere(self, job: Job, key: Key, away: Hardware) -> Iterator[Record]:
-        """Yield the records of a job from machines with the hardware `away`, the latest first."""
-        if self.store.tier is not None:
-            self.store.tier.gather(key)
-        readable = (self._read(job, each.key) for each in self.elsewhere.fitting(key, away))
-        return (record for record in readable if record is not None)
-
-    def _read(self, job: Job, key: Key) -> Record | None:
+    def _exact(self, job: Job, key: Key) -> Record | None:
         """Return the record of exactly this key, or None."""
         record = self.store.find(key)
         if record is not None and job.hermetic and not record.trace:
@@ -187,44 +190,18 @@ class Lookup:
             return record
         if not job.traits.reads_report and record.report_version == job.traits.report_version:
             return record
-        from engine.builder import reports
-
-        return reports.current(type(job.step), record)
-
-    def away(self, job: Job) -> Hardware | None:
-        """Return the hardware that a job needs and this machine, or every machine of the cluster, lacks; or None."""
-        if not job.traits.needs_hardware:
-            return None
-        if self.machines is not None:
-            return self.machines.away(job)
-        from engine.builder import facts
-
-        hardware = job.step.hardware()
-        return None if hardware is None or facts.can_run(hardware) else hardware
-
-    def advice(self, away: Hardware) -> str:
-        """Return what there is instead of the hardware that a job needs, and what to do."""
-        if self.machines is not None:
-            return self.machines.advice(away)
-        from engine.runtimes import requirements
-
-        lack = requirements.lack(away)
-        return lack.advice if lack else ""
+        return current_report(type(job.step), record)
 
     @cached_property
-    def elsewhere(self) -> Elsewhere:
+    def other_machines(self) -> OtherMachines:
         """The finder of records from other machines, for jobs whose hardware this machine lacks."""
-        from engine.builder.elsewhere import Elsewhere
+        from engine.builder.other_machines import OtherMachines
 
-        return Elsewhere(self.store)
-
-    def source(self, source: Source | SourceName) -> Resolved:
-        """Return the location of a source, and the digest or commit of the source's content."""
-        return self.sources.resolved(SourceName(source.uri, source.revision, source.part))
+        return OtherMachines(self.store)
 
     def accept(self, job: Job, record: Record) -> None:
         """Raise UserError if this build must not use `record` as the record of `job`, because of a lock."""
-        self.rows.accept(job, record, away=self.away(job))
+        self.rows.accept(job, record, waits_for=self.waits_for(job))
 
     def changed_meanwhile(self, job: Job) -> Path | None:
         """Return a file of a job's sources or code that changed after the file was read; None if no file changed.
@@ -234,6 +211,38 @@ class Lookup:
         changed = (path for path, row in self.rows.code_read(job) if not path.is_dir() and differs(path, row))
         sources = job.traits.sources.values()
         return next(changed, None) or self.sources.changed_file(sources) or self.rows.changed_tool(job)
+
+    # -- machines ---------------------------------------------------------------------------------------------
+
+    def waits_for(self, job: Job) -> Hardware | None:
+        """Return the hardware that a job needs and this machine, or every machine of the cluster, lacks; or None."""
+        if not job.traits.needs_hardware:
+            return None
+        if self.machines is not None:
+            return self.machines.waits_for(job)
+        from engine.builder import facts
+
+        hardware = job.step.hardware()
+        return None if hardware is None or facts.can_run(hardware) else hardware
+
+    def advice(self, hardware: Hardware) -> str:
+        """Return what there is instead of the hardware that a job waits for, and what to do."""
+        if self.machines is not None:
+            return self.machines.advice(hardware)
+        from engine.runtimes import requirements
+
+        lack = requirements.lack(hardware)
+        return lack.advice if lack else ""
+
+    def look_at_machines_again(self) -> None:
+        """Forget the rows of keys that depend on machines, because machines came or left."""
+        self._own_rows.clear()
+
+    def _kinds(self, job: Job, lane: Hashable = None) -> Sequence[str]:
+        """Return the kinds of machines that can run a job, the best first."""
+        if self.machines is None or self.waits_for(job) is not None:
+            return (_THIS_MACHINE,)
+        return self.machines.kinds(job, lane)
 
 
 def content_of(maker: Job, record: Record) -> str:

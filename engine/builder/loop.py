@@ -9,8 +9,7 @@ from contextlib import ExitStack
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from engine.builder import chronicle, endings, remake
-from engine.builder.endings import Ending
+from engine.builder import build_end, job_end, remake
 from engine.builder.executors.executor import (
     DisplacedError,
     Executor,
@@ -21,6 +20,7 @@ from engine.builder.executors.executor import (
     demand_of,
 )
 from engine.builder.inputs import DamagedInputError
+from engine.builder.job_end import Ending
 from engine.builder.lookup import Lookup, content_of
 from engine.builder.options import Options
 from engine.builder.states import PASSED, State, States, Ticket
@@ -122,7 +122,7 @@ class _Build:
 
     def _close(self, *, interrupted: bool) -> Iterator[Event]:
         tickets, began = self.states.tickets, self.began
-        return chronicle.conclude(tickets, self.lookup, self.before, self.options, began=began, interrupted=interrupted)
+        return build_end.conclude(tickets, self.lookup, self.before, self.options, began=began, interrupted=interrupted)
 
     def _end(self, ending: Ending) -> Ended:
         """End a job: here alone do tickets end."""
@@ -131,7 +131,7 @@ class _Build:
             self.states.rekey(ticket, record.key)  # a record from another machine has a key of its own
         ran = None if record is None else self.states.ran(ticket.digest)
         is_new = ran is not None and ran.stored is None
-        event = endings.event_of(ending, self.lookup, is_new=is_new, out=self.options.place)
+        event = job_end.event_of(ending, self.lookup, is_new=is_new, out=self.options.place)
         self.states.end(ticket, event, record)
         return event
 
@@ -153,13 +153,13 @@ class _Build:
         if self.states.follow(ticket):
             return
         record = self._find_record(ticket, self.states.ran(ticket.digest))
-        away = None if record is not None else self.lookup.away(ticket.job)
+        waits_for = None if record is not None else self.lookup.waits_for(ticket.job)
         if record is not None:
             yield Ending(ticket, "cached", record, arrival=self._arrival(ticket, record))
         elif not self.options.runs:
-            yield Ending(ticket, "failed", error=endings.without_record(ticket))
-        elif away is not None and not self._stopping():
-            yield from self._await(ticket, away)
+            yield Ending(ticket, "failed", error=job_end.without_record(ticket))
+        elif waits_for is not None and not self._stopping():
+            yield from self._await(ticket, waits_for)
         else:
             memory = None if ticket.note is None else ticket.note.memory
             ticket.lane = self.executor.lane(ticket.job, demand_of(ticket.job, ticket.inputs, memory))
@@ -181,7 +181,11 @@ class _Build:
         is_result = ticket.job.traits.delivers or not (self.options.runs or ticket.dependents)
         if is_result and not self.store.bring(record):
             return None
-        if ran is None and remake.includes(self.options.remake, ticket.job) and self.lookup.away(ticket.job) is None:
+        if (
+            ran is None
+            and remake.includes(self.options.remake, ticket.job)
+            and self.lookup.waits_for(ticket.job) is None
+        ):
             ticket.stored = record
             return None
         return record
@@ -316,10 +320,10 @@ class _Build:
             self.pause = min(2 * self.pause, LONGEST_PAUSE)
             self.next_look = time.monotonic() + self.pause
 
-    def _await(self, ticket: Ticket, away: Hardware) -> Iterator[Ending | Event]:
+    def _await(self, ticket: Ticket, waits_for: Hardware) -> Iterator[Ending | Event]:
         """Await the result of a job that needs other hardware, or end the job if the build does not wait."""
         now, wait = time.monotonic(), self.options.wait
-        ticket.away = away
+        ticket.waits_for = waits_for
         if wait is None or now >= self.waiting_ends or ticket.job.step_name in self.options.force:
             yield Ending(ticket, "waiting")
             return
@@ -329,7 +333,7 @@ class _Build:
         self.states.move(ticket, State.AWAITED)
         if ticket.awaited_since is None:
             ticket.awaited_since = now
-            yield Awaits(ticket.variant.name, ticket.job.name, str(away), self.lookup.advice(away))
+            yield Awaits(ticket.variant.name, ticket.job.name, str(waits_for), self.lookup.advice(waits_for))
 
     def _arrival(self, ticket: Ticket, record: Record) -> Arrival | None:
         """Return how the result of an awaited job came, and look soon for the next; None for any other job."""

@@ -85,17 +85,17 @@ class PlanRows:
         self._code, self._changes = plan.code, changes
         self._jobs = {(each["subject"][2], job["job"]["name"]): job for each in variants for job in each["jobs"]}
 
-    def keys(self, job: Job, inputs: Mapping[str, str], *, away: Hardware | None) -> Iterable[Key]:
+    def keys(self, job: Job, inputs: Mapping[str, str], *, waits_for: Hardware | None) -> Iterable[Key]:
         """Return no key: a build with a lock keeps no plan."""
-        del job, inputs, away
+        del job, inputs, waits_for
         return ()
 
-    def accept(self, job: Job, record: Record, *, away: Hardware | None) -> None:
+    def accept(self, job: Job, record: Record, *, waits_for: Hardware | None) -> None:
         """Accept every record: there is no lock."""
 
-    def own(self, job: Job, *, away: Hardware | None, on: MachineRows | None) -> Key:
+    def own(self, job: Job, *, waits_for: Hardware | None, on: MachineRows | None) -> Key:
         """Return the rows of a job's key for code, options, tools, facts and variables, as the plan has them."""
-        del away, on
+        del waits_for, on
         rows: Key = self._jobs[job.recipe, job.name]["rows"]
         return rows
 
@@ -145,16 +145,16 @@ class ChangedBuild:
     @property
     def parallel(self) -> int:
         """How many jobs run at a time, unless the build's options say so."""
-        from engine.builder.executors import slots
+        from engine.builder.executors.executor import default_slots
 
-        return self.plan.jobs or slots.default()
+        return self.plan.jobs or default_slots()
 
     def build(self, options: Options, on_event: Callable[[Event], None]) -> Finished:
         """Build the variants; every event goes to `on_event`, and the last event, about all variants, is returned.
 
         A build with `force`, `remake` or on a cluster keeps no snapshot, so no plan stands for it.
         """
-        from engine.builder.announcing import announce
+        from engine.builder.build_end import announce
         from engine.builder.executors.local import LocalExecutor
         from engine.builder.loop import run
 

@@ -103,7 +103,7 @@ class Ticket:
     """The builder on another machine that has the right to run the job; "" if none has it."""
     is_announced: bool = False
     """Whether the user knows that the job waits for another builder."""
-    away: Hardware | None = None
+    waits_for: Hardware | None = None
     """The hardware that the job needs and this machine lacks, if that is why the job waits or has waited."""
     awaited_since: float | None = None
     """Since when the job waits for the result of another machine; None if the build waits for none."""

@@ -6,10 +6,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from functools import cached_property
+from html import escape
 from typing import TypeVar
 
-from engine.builder import notebook, reports
-from engine.builder.job import Job
+from engine import reporting
+from engine.builder.job import Job, current_report, read_report
 from engine.builder.lookup import Lookup
 from engine.builder.variant import PlannedVariant
 from engine.feasibility.facts import ModelFacts
@@ -50,7 +51,7 @@ class Summary:
 
     def _repr_html_(self) -> str:
         """Return the latencies as a table, which a notebook shows."""
-        return notebook.latencies(repr(self)[1:-1], self.report(Section.BENCH, BenchReport), self.warnings)
+        return html_latencies(repr(self)[1:-1], self.report(Section.BENCH, BenchReport), self.warnings)
 
     def report(self, section: Section, kind: type[R]) -> R | None:
         """Return the first report of type `kind` in a section (validation, precision, bench), or None."""
@@ -203,7 +204,7 @@ class Summary:
         return frozenset(set().union(*needed.values()) - needed[chosen])
 
     def _read(self, job: Job) -> object:
-        return reports.read(type(job.step), self.records[job.name])
+        return read_report(type(job.step), self.records[job.name])
 
     def _filed(self, section: Section) -> Mapping[str, object]:
         """Return the JSON of the report whose subject is `section`; {} for a missing report."""
@@ -250,7 +251,7 @@ def summarize(lookup: Lookup, variant: PlannedVariant, head: Head | None = None,
     records = {}
     for job in variant.jobs:
         stored = lookup.store.read(keys[job.name]) if job.name in keys else None
-        record = None if stored is None else reports.current(type(job.step), stored)
+        record = None if stored is None else current_report(type(job.step), stored)
         if record is not None:
             records[job.name] = record
     return Summary(variant, records, head)
@@ -270,3 +271,28 @@ def _step(job: str, record: Record | None) -> dict[str, object]:
         "tools": {row[len("tools.") :]: value for row, value in record.key.items() if row.startswith("tools.")},
         "report": dict(record.report),
     }
+
+
+def html_table(caption: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Return a table as HTML, with the caption above; the cells are plain text."""
+    head = "".join(f"<th>{escape(name)}</th>" for name in header)
+    body = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in rows)
+    above = f"<caption>{escape(caption)}</caption>"
+    return f"<table>{above}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def html_latencies(caption: str, bench: BenchReport | None, warnings: Sequence[str]) -> str:
+    """Return the latencies of a bench report and their warnings as HTML; without a report the caption and warnings."""
+    below = "".join(f"<p>warning: {escape(warning)}</p>" for warning in warnings)
+    if bench is None or not bench.rows:
+        return f"<p>{escape(caption)}</p>{below}"
+    numbers = reporting.numbers(BenchRow)
+    header = ("shape", "runtime", *(f"{number.label} {number.unit}".rstrip() for number in numbers.values()))
+    return html_table(caption, header, [tuple(_cells(row, numbers)) for row in bench.rows]) + below
+
+
+def _cells(row: BenchRow, numbers: dict[str, reporting.Number]) -> Iterator[str]:
+    yield from (place_of(row), row.title)
+    for name, number in numbers.items():
+        value = getattr(row, name)
+        yield "" if value is None else number.text(value)

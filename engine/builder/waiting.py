@@ -8,10 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from engine.builder.costs import numbered_twins
-from engine.builder.findings import Finding
 from engine.builder.lookup import Lookup
 from engine.builder.variant import PlannedVariant
+from engine.builder.why import Finding, numbered_twins
 from engine.runtimes import requirements
 
 if TYPE_CHECKING:
@@ -69,21 +68,21 @@ def by_machine(
     paths = {variant.name: variant.loaded.path for variant in variants}
     numbers = numbered_twins(findings)
     counted: set[int] = set()
-    needs = [None if finding.state == "cached" else lookup.away(finding.job) for finding in findings]
+    needs = [None if finding.state == "cached" else lookup.waits_for(finding.job) for finding in findings]
     kinds = {each.model_copy(update={"libraries": None}) for each in needs if each is not None}
     waiting: dict[Hardware, list[WaitingJob]] = {}  # by the hardware without libraries, which pip adds to any machine
     richest: dict[Hardware, Hardware] = {}
-    for finding, away in zip(findings, needs, strict=True):
-        if away is not None:
+    for finding, waits_for in zip(findings, needs, strict=True):
+        if waits_for is not None:
             number = numbers[finding.job.recipe, finding.job.name]
             job = WaitingJob(paths[finding.job.recipe], finding, repeats=number in counted)
             counted.add(number)
-            own = away.model_copy(update={"libraries": None})
+            own = waits_for.model_copy(update={"libraries": None})
             # A machine with the packages of several runtimes runs the jobs of each of them, too.
             kind = max((each for each in kinds if {*own.each} <= {*each.each}), key=lambda each: len(each.each))
             waiting.setdefault(kind, []).append(job)
-            whole = kind.model_copy(update={"libraries": away.libraries})
-            richest[kind] = whole if away.libraries else richest.get(kind, whole)
+            whole = kind.model_copy(update={"libraries": waits_for.libraries})
+            richest[kind] = whole if waits_for.libraries else richest.get(kind, whole)
     files = {hardware: {job.path for job in jobs} for hardware, jobs in waiting.items()}
     return tuple(
         MachineNeeded(richest[kind], tuple(jobs), _command(selection, files[kind], rest_waits=_rest_waits(files, kind)))

@@ -13,9 +13,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NoReturn
 
-from engine.builder.answers import MissingPackageError, WorkerAnswer
 from engine.builder.trace import hook
-from engine.builder.worker_task import WorkerTask
+from engine.builder.worker_task import MissingPackageError, WorkerAnswer, WorkerTask
 from engine.errors import StepError, UserError, causes
 from engine.system import limits
 from engine.text import canonical, reasons

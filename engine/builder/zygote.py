@@ -18,9 +18,8 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from engine.builder import worker
-from engine.builder.answers import AnswerMemory, WorkerAnswer
 from engine.builder.trace import hook
-from engine.builder.worker_task import WorkerTask
+from engine.builder.worker_task import AnswerMemory, WorkerAnswer, WorkerTask
 from engine.errors import UserError
 from engine.store import output
 from engine.system import processes

@@ -9,15 +9,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from engine.builder.answers import error_of
 from engine.builder.executors.executor import DisplacedError, LackingInputError, Releasable, RunOrder
-from engine.builder.worker_task import Outcome
+from engine.builder.worker_task import Outcome, error_of
 from engine.cluster import survey
-from engine.cluster.engine import ClusterEngine, Piece
 from engine.cluster.machines import ClusterMachines
-from engine.cluster.nodes import ClusterNode, Lane, lane_of
-from engine.cluster.orders import JobOrder, NodeAnswer, SentJob
-from engine.cluster.sending import Sender, tier_of
+from engine.cluster.nodes import ClusterEngine, ClusterNode, Lane, Piece, lane_of
+from engine.cluster.orders import JobOrder, NodeAnswer, Sender, SentJob, tier_of
 from engine.errors import StepError, StoreError, UserError
 from engine.key import CODE, digest_of, without_inputs
 from engine.store.file_lock import FileLock

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING
 
 from engine.builder.live_rows import MachineRows
 from engine.cluster import nodes as placing
 from engine.cluster import survey
-from engine.cluster.engine import ClusterEngine
-from engine.cluster.nodes import ClusterNode, Lane, Nodes
+from engine.cluster.nodes import ClusterEngine, ClusterNode, Lane, Nodes
 from engine.cluster.survey import Question, Survey, unusable
 from engine.errors import StepError, UserError
+from engine.text import sizes
 
 if TYPE_CHECKING:
     from engine.builder.job import Job
@@ -25,7 +25,7 @@ _LOOK_SECONDS = 5.0
 
 def surveyed(engine: ClusterEngine, nodes: Sequence[ClusterNode], question: Question) -> Sequence[ClusterNode]:
     """Ask nodes for their surveys, and return the nodes with them."""
-    answers = engine.ask(nodes, question.to_json()) if nodes else {}
+    answers = engine.ask(nodes, asdict(question)) if nodes else {}
     for node in nodes:
         node.survey = survey.read(answers.get(node.id, "no answer"))
     return nodes
@@ -84,7 +84,7 @@ class ClusterMachines:
 
     # -- for the look-up ------------------------------------------------------------------------------------
 
-    def away(self, job: Job) -> Hardware | None:
+    def waits_for(self, job: Job) -> Hardware | None:
         """Return the hardware that a job needs and every node lacks, or None. A lost node may have a successor."""
         lane = placing.lane_of(job)
         if self._has_lost and not self.nodes.pools(lane):
@@ -169,3 +169,47 @@ class ClusterMachines:
 
     def _lacks(self, hardware: str = survey.NO_HARDWARE) -> list[str]:
         return placing.lack_lines([*self.nodes, *self._left_out.values()], hardware)
+
+
+@dataclass(frozen=True)
+class Overview:
+    """What a cluster has. `nodes` has a row for each node: its name, what it has, and why no job can run there, if so.
+
+    `never` maps the name of a job to what each node lacks for it.
+    """
+
+    nodes: Sequence[tuple[str, str, str]]
+    never: Mapping[str, Sequence[str]]
+
+
+def overview(engine: ClusterEngine, jobs: Sequence[Job], tools: Iterable[str], *, remote: str = "") -> Overview:
+    """Return what a cluster has, also for some jobs of a build with a remote. Raises UserError."""
+    own = Question.about(jobs)
+    every = surveyed(engine, engine.nodes(), replace(own, tools=(*own.tools, *tools)))
+    rows, usable = [], Nodes()
+    for node in sorted(every, key=lambda each: each.name):
+        has = ", ".join(_equipment(node))
+        if remote:
+            judge(node, remote=remote, locked={})
+        if not node.trouble:
+            usable.add(node)
+        rows.append((node.name, has, node.trouble))
+    never = {}
+    for job in jobs:
+        lane = placing.lane_of(job)
+        if not usable.pools(lane):
+            never[f"{job.recipe} {job.name}"] = placing.lack_lines(every, lane.hardware)
+    return Overview(rows, never)
+
+
+def _equipment(node: ClusterNode) -> list[str]:
+    """Return what a node has, in words."""
+    has = [f"{node.threads} CPUs", sizes.binary(node.memory)]
+    if node.survey is None:
+        return has
+    machine = node.survey.machine
+    has.append(f"GPU: {machine.get('gpu.name', 'unknown')}")
+    if machine.get("gpu.driver", "none") != "none":
+        has.append(f"driver {machine['gpu.driver']}")
+    has += [f"{tool} {version}" for tool, version in node.survey.tools.items() if version != "missing"]
+    return [*has, f"remote {node.survey.remote}"] if node.survey.remote else has

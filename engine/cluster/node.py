@@ -6,8 +6,10 @@ import os
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from dataclasses import asdict
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 from engine.builder import facts
 from engine.builder.executors.executor import LackingInputError, RunOrder
@@ -17,8 +19,8 @@ from engine.builder.live_rows import LiveRows
 from engine.builder.lookup import Lookup
 from engine.builder.sources import Resolved, SourceReadings
 from engine.builder.worker_task import Outcome
-from engine.cluster import sending, survey
-from engine.cluster.orders import JobOrder, NodeAnswer, SentSource
+from engine.cluster import survey
+from engine.cluster.orders import JobOrder, NodeAnswer, SentSource, pushed
 from engine.cluster.survey import Question
 from engine.errors import StepError, UserError
 from engine.key import changes, digest_of, inputs_of
@@ -195,7 +197,7 @@ class NodeStore:
         tier = self.store.tier
         if tier is None:
             raise StepError(self.trouble)
-        error = sending.pushed(tier, [record])
+        error = pushed(tier, [record])
         if error is not None:
             raise StepError("the node cannot push what it has built", [error.what, *error.facts], error.hint)
 
@@ -210,18 +212,16 @@ def _node() -> NodeStore:
     return _here
 
 
-def answer_survey(question: Mapping[str, object]) -> dict[str, object]:
+def answer_survey(question: Mapping[str, Any]) -> dict[str, object]:
     """Return this node's survey as plain data."""
     try:
         here = _node()
         installed.look_again()
         local_gpus.look_again()
-        taken = survey.take(
-            Question.from_json(question), LiveRows(here.store), remote=here.remote, trouble=here.trouble
-        )
-        return taken.to_json()
+        taken = survey.take(Question(**question), LiveRows(here.store), remote=here.remote, trouble=here.trouble)
+        return asdict(taken)
     except UserError as error:
-        return survey.unusable(error).to_json()
+        return asdict(survey.unusable(error))
 
 
 def run_order(raw: bytes, send: Send) -> bytes:

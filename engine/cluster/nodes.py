@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from engine.cluster.survey import NO_HARDWARE, Survey, version
 
@@ -169,6 +169,50 @@ _ALL = Lane(NO_HARDWARE, 0, 0, alone=False)
 """The lane of a job that could run on any node."""
 
 
+@dataclass(frozen=True)
+class Piece:
+    """News about the run `ident`: that it has begun, a part of its log, its answer, or that the run is lost."""
+
+    ident: str
+    node: str = ""
+    """The id of the node on which the run has begun."""
+    log: bytes = b""
+    answer: bytes | None = None
+    lost: str = ""
+    """Why there will be no answer."""
+    node_is_gone: bool = False
+    """Whether the node, and not only the run, is lost."""
+
+
+class ClusterEngine(Protocol):
+    """An engine that runs orders on nodes. No method blocks for long, except where it says so."""
+
+    @property
+    def shown(self) -> str:
+        """The address of the cluster, in messages."""
+
+    def nodes(self) -> list[ClusterNode]:
+        """Return the nodes that are alive, without their surveys."""
+
+    def ask(self, nodes: Iterable[ClusterNode], question: Mapping[str, Any]) -> dict[str, Mapping[str, Any] | str]:
+        """Ask nodes for their surveys and wait for the answers; a text says why a node has not answered."""
+
+    def submit(self, ident: str, nodes: Sequence[ClusterNode], lane: Lane, order: bytes) -> None:
+        """Let an order run on one of some nodes, as soon as one has what its lane needs."""
+
+    def poll(self, timeout: float) -> list[Piece]:
+        """Wait up to `timeout` seconds for pieces, and return those that have come."""
+
+    def claim(self, key: str) -> str:
+        """Take the right to build a key; return "" for success, else the builder that has it."""
+
+    def release(self, key: str) -> None:
+        """Give back the right to build a key."""
+
+    def close(self) -> None:
+        """End all runs of this build, and leave the cluster."""
+
+
 def lane_of(job: Job, demand: Demand | None = None) -> Lane:
     """Return what a job needs of a node; without a demand, what every job like it needs: the hardware and a thread."""
     hardware = job.step.hardware() if job.traits.needs_hardware else None
@@ -181,16 +225,9 @@ def _serves_others(node: ClusterNode, lane: Lane) -> bool:
     return not lane.hardware and node.survey is not None and any(lack == "" for lack in node.survey.lacks.values())
 
 
-def lacks(nodes: Iterable[ClusterNode], hardware: str) -> Mapping[str, str]:
-    """Return what each node lacks for jobs with some hardware, by the node's name."""
-    every = {}
-    for node in nodes:
-        reason = node.trouble or (node.survey.lacks.get(hardware, "") if node.survey else "")
-        if reason:
-            every[node.name] = reason
-    return every
-
-
 def lack_lines(nodes: Iterable[ClusterNode], hardware: str) -> list[str]:
     """Return what each node lacks for jobs with some hardware as lines of an error: "t4-1: it may not push"."""
-    return [f"{name}: {reason}" for name, reason in lacks(nodes, hardware).items()]
+    reasons = (
+        (node.name, node.trouble or (node.survey.lacks.get(hardware, "") if node.survey else "")) for node in nodes
+    )
+    return [f"{name}: {reason}" for name, reason in reasons if reason]

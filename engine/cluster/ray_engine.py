@@ -8,21 +8,18 @@ import getpass
 import importlib
 import os
 import socket
-import threading
 import time
 import uuid
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from engine.cluster import node as node_side
-from engine.cluster.claims import SILENCE, ClaimTable
-from engine.cluster.engine import Piece
-from engine.cluster.nodes import ClusterNode, Lane
+from engine.cluster.nodes import ClusterNode, Lane, Piece
 from engine.cluster.ray_connection import connected, first_line
 from engine.errors import UserError
 
 _NAMESPACE = "recipe"
-_TABLE = "claims and releases"
+_TABLE = "claims of builders that live"
 """The name of the claim table. A table outlives builders: one with other methods needs another name."""
 _CONNECT_SECONDS = 5.0
 _ASK_SECONDS = 60.0
@@ -46,6 +43,41 @@ class Journal:
         """Return all pieces, and forget them."""
         pieces, self._pieces = self._pieces, []
         return pieces
+
+
+class ClaimTable:
+    """Which builder has which key: of all builders in a cluster, one runs the job of a key. An actor of the cluster.
+
+    If the table is lost, two builders may build one key.
+    """
+
+    def __init__(self, lives: Callable[[str], bool] | None = None) -> None:
+        self._lives = lives or _lives
+        self._holders: dict[str, str] = {}
+
+    def claim(self, key: str, builder: str) -> str:
+        """Give a key to a builder and return ""; or return the builder that has the key."""
+        holder = self._holders.get(key, builder)
+        if holder != builder and self._lives(holder):
+            return holder
+        self._holders[key] = builder
+        return ""
+
+    def release(self, key: str, builder: str) -> None:
+        """Take back a key, if the builder has it."""
+        if self._holders.get(key) == builder:
+            del self._holders[key]
+
+
+def _lives(builder: str) -> bool:
+    """Say whether a builder still has its journal, which Ray ends with the builder."""
+    import ray
+
+    try:
+        ray.get_actor(builder, namespace=_NAMESPACE)
+    except ValueError:
+        return False
+    return True
 
 
 def _run(ident: str, order: bytes, journal: Any) -> tuple[str, bytes]:
@@ -111,7 +143,8 @@ class RayEngine:
         remote = self._ray.remote
         self._task = remote(max_retries=0)(_named(_run))
         self._survey = remote(max_retries=0, num_cpus=0)(_named(_survey))
-        self._journal = remote(num_cpus=0, resources=_HEAD)(_named(Journal)).remote()
+        journal = remote(num_cpus=0, resources=_HEAD)(_named(Journal))
+        self._journal = journal.options(name=self.builder, namespace=_NAMESPACE).remote()
         table = remote(num_cpus=0, resources=_HEAD, max_restarts=-1)(_named(ClaimTable))
         self._claims = table.options(
             name=_TABLE, namespace=_NAMESPACE, get_if_exists=True, lifetime="detached"
@@ -123,12 +156,7 @@ class RayEngine:
         self._has_answers = False
         self._tasks_on: dict[tuple[Hashable, ...], Any] = {}
         """The task of a job by its nodes, CPUs, memory and GPUs: Ray takes long to make one."""
-        self._released: list[str] = []
-        """Keys that the claim table has not taken back yet."""
-        self._telling = threading.Lock()
-        self._ended = threading.Event()
-        self._beats = threading.Thread(target=self._beat, name="claims", daemon=True)
-        self._beats.start()
+        self._is_closed = False
 
     @_while_connected
     def nodes(self) -> list[ClusterNode]:
@@ -181,12 +209,9 @@ class RayEngine:
     def poll(self, timeout: float) -> list[Piece]:
         """Wait up to `timeout` seconds for pieces, and return those that have come."""
         if not self._runs:
-            self._give_back()
-            self._ended.wait(timeout)
+            time.sleep(timeout)
             return []
         ready, _ = self._ray.wait([*self._runs], timeout=timeout)
-        if not ready:
-            self._give_back()
         news = self._news()
         if news or len(self._runs) > 1:  # a run that has begun may have waited for the end of another
             ready, _ = self._ray.wait([*self._runs], num_returns=len(self._runs), timeout=0)
@@ -196,39 +221,25 @@ class RayEngine:
     def claim(self, key: str) -> str:
         """Take the right to build a key; return "" for success, else the builder that has it."""
         try:
-            return str(self._ray.get(self._tell(self._claims.claim, key), timeout=_CONNECT_SECONDS))
+            return str(self._ray.get(self._claims.claim.remote(key, self.builder), timeout=_CONNECT_SECONDS))
         except self.lost_cluster:
             raise
         except self._ray.exceptions.RayError:  # without the table, two builders may build one key: waste, no harm
             return ""
 
     def release(self, key: str) -> None:
-        """Give back the right to build a key: with the next claim, or soon if there is none."""
-        with self._telling:
-            self._released.append(key)
-
-    def _give_back(self) -> None:
-        """Give back the released keys now. `close` gives back all keys."""
-        if self._released and not self._ended.is_set():
-            with contextlib.suppress(self._ray.exceptions.RayError):
-                self._tell(self._claims.hear)
-
-    def _tell(self, method: Any, *words: str) -> Any:
-        """Call a method of the claim table, with the released keys. A claim is never sent before an older release."""
-        with self._telling:
-            released, self._released = self._released, []
-            return method.remote(*words, self.builder, released)
+        """Give back the right to build a key. Ray hands it over before a later claim."""
+        with contextlib.suppress(ConnectionError, self._ray.exceptions.RayError):  # `nodes` says so
+            self._claims.release.remote(key, self.builder)
 
     def close(self) -> None:
         """End all runs of this build, and leave the cluster."""
-        if self._ended.is_set():
+        if self._is_closed:
             return
-        self._ended.set()
-        self._beats.join(_CONNECT_SECONDS)  # it may wait for a cluster that has gone
+        self._is_closed = True
         with contextlib.suppress(Exception):  # the cluster may be gone: then nothing of ours runs there
             for run in self._runs:
                 self._ray.cancel(run, force=True)
-            self._ray.get(self._claims.leave.remote(self.builder), timeout=_CONNECT_SECONDS)
         self._runs.clear()
         self._ray.shutdown()
 
@@ -268,11 +279,6 @@ class RayEngine:
             return [Piece(ident, node, log=log) for ident, node, log in self._ray.get(refs)]
         except self._ray.exceptions.RayError:  # logs are a comfort, no more
             return []
-
-    def _beat(self) -> None:
-        while not self._ended.wait(SILENCE / 5):
-            with contextlib.suppress(Exception):  # `poll` meets the same trouble, and says so
-                self._tell(self._claims.hear)
 
 
 _HEAD = {"node:__internal_head__": 0.001}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import platform
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -53,16 +53,6 @@ class Question:
         named = {name: tuple(sorted(every)) for name, every in facts.items()}
         return cls(tuple(sorted(tools)), tuple(sorted(variables)), dict(sorted(hardware.items())), named)
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the question as plain data."""
-        return asdict(self)
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Question:
-        """Return the question of plain data."""
-        facts = {name: tuple(every) for name, every in data["facts"].items()}
-        return cls(tuple(data["tools"]), tuple(data["variables"]), data["hardware"], facts)
-
 
 @dataclass(frozen=True)
 class Survey:
@@ -81,15 +71,6 @@ class Survey:
     variables: Mapping[str, str]
     lacks: Mapping[str, str]
     facts: Mapping[str, Mapping[str, str]]
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the survey as plain data."""
-        return asdict(self)
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Survey:
-        """Return the survey of plain data. Raises TypeError for other data."""
-        return cls(**data)
 
     @cached_property
     def kind(self) -> str:
@@ -145,7 +126,7 @@ def read(answer: Mapping[str, Any] | str) -> Survey:
     if isinstance(answer, str):
         return unusable(answer)
     try:
-        return Survey.from_json(answer)
+        return Survey(**answer)
     except TypeError as wrong:
         there = str(answer.get("version", ""))
         return replace(unusable(f"the node's survey cannot be read: {wrong}"), version=there)

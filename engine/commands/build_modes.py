@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 from engine import snapshot
-from engine.builder.costs import total, upgrade
 from engine.builder.waiting import MachineNeeded, WaitingJob
+from engine.builder.why import total, upgrade
 from engine.errors import Exit, LockError
 from engine.recipe.project import project_of
 from engine.report import costs, grid
@@ -24,7 +24,7 @@ from engine.text import lists, quantities
 
 if TYPE_CHECKING:
     from engine.api import Session
-    from engine.builder.findings import Finding
+    from engine.builder.why import Finding
 
 
 _MINUTE = 60.0

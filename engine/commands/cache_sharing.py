@@ -19,8 +19,8 @@ from engine.text import sizes
 
 if TYPE_CHECKING:
     from engine.api import Session
-    from engine.builder.findings import Finding
     from engine.builder.variant import PlannedVariant
+    from engine.builder.why import Finding
     from engine.store.remote.tier import Tier
     from engine.store.remote.trust import TrustedKey
     from engine.store.store import Store

@@ -21,7 +21,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> Exit:
     """Print a line for each variant. Raises UserError, with the errors of all recipes that cannot be built."""
-    from engine.builder.examining import boards, examine, newer
+    from engine.builder.recipe_check import boards, examine, newer
     from engine.builder.selection import select
 
     examination = examine(select(arguments.recipes, **options.reading(arguments)))

@@ -137,16 +137,21 @@ def _lacks(recipes: Sequence[Path]) -> Exit:
 
 def _cluster(address: str, recipes: Sequence[Path]) -> Exit:
     """Print what each node of a cluster has, and which jobs of the recipes could never run there."""
+    from contextlib import closing
+
     from engine import api
-    from engine.cluster import overview, sending
+    from engine.cluster.machines import overview
+    from engine.cluster.orders import tier_of
+    from engine.cluster.ray_engine import RayEngine
     from engine.report import grid
     from engine.runtimes.registry import runtimes
 
     session = api.session(recipes) if recipes else None
     jobs = [*session.jobs] if session is not None else []
-    remote = sending.tier_of(session.lookup.store).settings.url if session is not None else ""
+    remote = tier_of(session.lookup.store).settings.url if session is not None else ""
     tools = dict.fromkeys((*_TOOLS, *(name for each in runtimes().values() for name in each.tools_for)))
-    cluster = overview.of(address, jobs, tools, remote=remote)
+    with closing(RayEngine(address)) as engine:
+        cluster = overview(engine, jobs, tools, remote=remote)
     grid.show([(name, f"left out: {trouble}" if trouble else has) for name, has, trouble in cluster.nodes])
     for name, lacks in cluster.never.items():
         print(f"{name} could never run: {'; '.join(lacks) or 'there is no node'}")
@@ -201,7 +206,7 @@ def _settings() -> list[tuple[str, str, str]]:
 
     Raises UserError for a wrong `recipe.toml` and for wrong settings of the user.
     """
-    from engine.builder.executors import slots
+    from engine.builder.executors.executor import default_slots
     from engine.recipe import settings_file
     from engine.store.remote import settings
 
@@ -217,6 +222,6 @@ def _settings() -> list[tuple[str, str, str]]:
         "remote": proposed if remote is not None else by_default,
         **{name.removeprefix("RECIPE_").lower(): f"by {name}" for name in variables},
     }
-    values = {"cache": _store(), "jobs": str(project.get("jobs") or slots.default())}
+    values = {"cache": _store(), "jobs": str(project.get("jobs") or default_slots())}
     values["remote"] = "none" if remote is None else remote.url
     return [(name, redaction.redacted(value), by[name]) for name, value in values.items()]

@@ -88,7 +88,7 @@ def _device(settings: Foreign) -> str:
 
 def _write(draft: Draft, recipe: Path, model: Path | None) -> None:
     """Write the recipe, check it, and print what comes next. Raises UserError, and leaves no new file then."""
-    from engine.builder.examining import examine
+    from engine.builder.recipe_check import examine
     from engine.builder.selection import select
     from engine.drafts import place
     from engine.recipe.project import project_of

@@ -85,7 +85,7 @@ def _passport(path: Path) -> Passport | Pt2Passport:
 
 def _show_recipes(arguments: argparse.Namespace) -> Exit:
     from engine import api
-    from engine.builder.examining import not_verified
+    from engine.builder.recipe_check import not_verified
     from engine.report import grid
     from engine.report.table import table
 
@@ -112,7 +112,7 @@ def _form(arguments: argparse.Namespace) -> str:
 
 
 def _show_table(session: Session, summaries: Sequence[Summary], *, form: str) -> Exit:
-    from engine.builder.examining import not_verified
+    from engine.builder.recipe_check import not_verified
     from engine.report import overview
 
     overviews = list(overview.of(session.lookup, summaries, session.findings()))

@@ -14,9 +14,9 @@ from engine.recipe.project import jobs_of
 from engine.text import suggestions
 
 if TYPE_CHECKING:
-    from engine.builder.findings import Finding
     from engine.builder.lookup import Lookup
     from engine.builder.trace.coverage import Trace, TraceGroup
+    from engine.builder.why import Finding
     from engine.key import Change
 _KINDS = ("inputs", "code", "tools", "facts", "env", "allowed")
 """The order in which the kinds of rows are printed."""
@@ -37,14 +37,14 @@ def run(arguments: argparse.Namespace) -> Exit:
     Raises UsageError for a job that the plan lacks.
     """
     from engine import api
-    from engine.builder.costs import total
-    from engine.builder.executors import slots
+    from engine.builder.executors.executor import default_slots
+    from engine.builder.why import total
     from engine.report import costs
 
     session = api.session(arguments.recipes, **options.reading(arguments))
     every = findings = session.findings()
     session.lookup.store.leave()
-    whole = total(findings, jobs_of(str(arguments.recipes[0])) or slots.default())
+    whole = total(findings, jobs_of(str(arguments.recipes[0])) or default_slots())
     if arguments.step is not None:
         jobs = tuple(dict.fromkeys(finding.job.name for finding in every))
         findings = [finding for finding in every if arguments.step in (finding.job.name, finding.job.step_name)]
@@ -158,9 +158,9 @@ def _change(change: Change, finding: Finding) -> str:
 
 def _show_reads(lookup: Lookup, findings: Sequence[Finding], *, as_json: bool) -> None:
     """Print what each job read in the run that made its present result, as text or as JSON."""
-    from engine.builder.trace import traces
+    from engine.builder.trace.coverage import trace_of_record
 
-    pairs = [(each, None if each.record is None else traces.of_record(lookup, each.record)) for each in findings]
+    pairs = [(each, None if each.record is None else trace_of_record(lookup, each.record)) for each in findings]
     if as_json:
         print(json.dumps([_trace_fields(finding, trace) for finding, trace in pairs], ensure_ascii=False, indent=1))
         return
@@ -172,7 +172,7 @@ def _show_reads(lookup: Lookup, findings: Sequence[Finding], *, as_json: bool) -
 
 def _lines_of_trace(trace: Trace) -> Iterator[str]:
     """Yield the lines about a job's trace: a line for each row of the key, then what no row covers."""
-    from engine.builder.trace import declaring
+    from engine.builder.trace import gaps
 
     for group in sorted(trace.groups, key=_rank):
         reason = f"  ({group.reason})" if group.reason else ""
@@ -181,7 +181,7 @@ def _lines_of_trace(trace: Trace) -> Iterator[str]:
     if not trace.gaps:
         yield "  NOT covered: nothing"
     for gap in trace.gaps:
-        yield f"  NOT covered: {declaring.sentence(gap)}"
+        yield f"  NOT covered: {gaps.sentence(gap)}"
     if trace.more_gaps:
         yield f"  NOT covered: {trace.more_gaps} more"
 

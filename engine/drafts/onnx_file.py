@@ -10,7 +10,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, ClassVar
 
-from engine.builder.executors import slots
+from engine.builder.executors.executor import machine_memory
 from engine.builder.executors.local import LocalExecutor
 from engine.builder.executors.outcomes import CrashedWorkerError
 from engine.builder.worker_task import Outcome, WorkerTask
@@ -168,7 +168,7 @@ class SizeTrial(Step):
 
         Raises StepError where the model cannot be opened, runs with no sizes, or gives two answers to one input.
         """
-        if most := slots.memory() // _MEMORY_SHARE:
+        if most := machine_memory() // _MEMORY_SHARE:
             resource.setrlimit(resource.RLIMIT_DATA, (most, most))
         with TemporaryDirectory(dir=out.parent) as folder:
             fetch.copy_onnx(source, Path(folder), tokens=False)

@@ -1,9 +1,16 @@
-"""The content of a lock as Python objects."""
+"""The content of a lock as Python objects, with names of sources that are the same wherever a project lies."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
+
+from engine.builder.variant import PlannedVariant
+from engine.key import leaves, text_of
+from engine.recipe import paths
+from engine.recipe.paths import PATH_FIELDS
+from engine.step import Source
 
 Rows = Mapping[str, str]
 Place = tuple[str, str]
@@ -83,6 +90,11 @@ class Lock:
         """Return the digest of a job's code; None for a job that the lock does not have."""
         return self.steps.get(own_code(variant, job), self.steps.get(job))
 
+    @property
+    def pins(self) -> dict[str, str]:
+        """The commit of each hub revision, by `hf:REPO@REVISION`."""
+        return {paths.hub_name(name): commit for name, commit in self.sources.items() if paths.is_on_hub(name)}
+
     def outputs_where(self, holds: Callable[[Rows], bool]) -> dict[Place, LockedOutput]:
         """Return the lock's outputs for one machine; `holds(facts)` says whether the machine has the facts."""
         outputs = self._outputs_everywhere()
@@ -109,6 +121,46 @@ class Lock:
             for job, locked in variant.jobs.items()
             if locked.output is not None
         }
+
+
+def name_of(source: Source, variant: PlannedVariant) -> str:
+    """Return a source's name in a lock.
+
+    In a lock, the name of a hub's repository is `hf:REPO@REVISION`. The name of a local file is its path as the recipe
+    writes the path, or a path relative to the project's folder.
+    """
+    if paths.is_on_hub(source.uri):
+        return f"{source.uri}@{source.revision or 'main'}"
+    name = variant.loaded.portable_name(source.uri) or _inside(variant.loaded.project, source.uri)
+    return name if source.part == "all" else f"{name} ({source.part})"
+
+
+def _inside(project: Path, uri: str) -> str:
+    """Return a path inside the project as a path relative to the project's folder.
+
+    The path may be absolute, because a step of another Python package may name a file by an absolute path.
+    """
+    path = Path(uri.removeprefix("file:"))
+    return path.relative_to(project).as_posix() if path.is_relative_to(project) else uri
+
+
+def row_of(name: str, locked: str) -> str:
+    """Return a locked source as the row of a key: its digest, or `hf:REPO@COMMIT` for a hub's repository."""
+    return f"{paths.hub_name(name).rpartition('@')[0]}@{locked}" if paths.is_on_hub(name) else locked
+
+
+def recipe_rows(variant: PlannedVariant) -> dict[str, str]:
+    """Return the fields in which a variant's recipe differs from the defaults.
+
+    A path in the returned fields is written as in the recipe.
+    """
+    loaded = variant.loaded
+    fields = loaded.recipe.model_dump(mode="json", by_alias=True, exclude_none=True, exclude_defaults=True)
+    rows = {name: text_of(value) for name, value in leaves("", fields)}
+    return {
+        name: (loaded.portable_name(value) or value) if any(each.is_called(name) for each in PATH_FIELDS) else value
+        for name, value in rows.items()
+    }
 
 
 def own_code(variant: str, job: str) -> str:

@@ -8,16 +8,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from engine.builder.elsewhere import Elsewhere
 from engine.builder.job import Job, SourceName
 from engine.builder.live_rows import LiveRows
+from engine.builder.other_machines import OtherMachines
 from engine.builder.sources import SourceReadings
 from engine.builder.variant import PlannedVariant
 from engine.errors import LockError, StepError, UserError
 from engine.key import Key, digest_of, key_of, with_inputs
-from engine.lockfile import differences, names, observe, reported
-from engine.lockfile.content import Lock, LockedOutput, Place, Rows
+from engine.lockfile import differences, observe
+from engine.lockfile.content import Lock, LockedOutput, Place, Rows, name_of, row_of
 from engine.lockfile.differences import Difference
+from engine.lockfile.observe import file_figures, is_measured
+from engine.recipe.paths import is_on_hub
 from engine.store.record import Record
 from engine.store.store import Store
 from engine.text import distribution
@@ -56,7 +58,7 @@ class LockRows(LiveRows):
         if not is_frozen:
             self.required_tools = {name: value for own in locks for name, value in own.lock.tools.items()}
         self._store = store
-        self._elsewhere = Elsewhere(store)
+        self._other_machines = OtherMachines(store)
         self._is_frozen = is_frozen
         self._locks: dict[str, RecipeLock] = {}
         self._here: dict[str, Mapping[Place, LockedOutput]] = {}
@@ -65,36 +67,36 @@ class LockRows(LiveRows):
             for variant in own.variants:
                 self._locks[variant.name], self._here[variant.name] = own, here
 
-    def keys(self, job: Job, inputs: Mapping[str, str], *, away: Hardware | None) -> Iterator[Key]:
+    def keys(self, job: Job, inputs: Mapping[str, str], *, waits_for: Hardware | None) -> Iterator[Key]:
         """Yield the keys that a lock allows for a job, first the one of this machine, and file the locked figures."""
-        if not self._is_frozen and away is None and not reported.is_measured(job):
+        if not self._is_frozen and waits_for is None and not is_measured(job):
             return
         lock, outputs = self._locks[job.recipe].lock, self._outputs(job)
-        for key in self._computed(job, inputs, sections=self._is_frozen or away is not None):
+        for key in self._computed(job, inputs, sections=self._is_frozen or waits_for is not None):
             named = next((each for each in outputs if each.key == digest_of(key)), None)
             if named is not None:
-                reported.file(self._store, self.machine, job, key, named)
+                file_figures(self._store, self.machine, job, key, named)
             if named is not None or not outputs:
                 yield key
-        if self._is_frozen and away is not None and not outputs:
-            yield from self._fitting(job, inputs, away)
+        if self._is_frozen and waits_for is not None and not outputs:
+            yield from self._fitting(job, inputs, waits_for)
         if lock.version != distribution.version():  # its keys may have other rows, so they cannot be computed
             records = (self._store.read(output.key) for output in outputs)
             yield from (record.key for record in records if record is not None)
 
-    def own(self, job: Job, *, away: Hardware | None, on: MachineRows | None) -> Key:
+    def own(self, job: Job, *, waits_for: Hardware | None, on: MachineRows | None) -> Key:
         """Return the rows as LiveRows does. Raises LockError for a job that a frozen build must not run."""
         if self._is_frozen:
             self._refuse_to_run(job)
-        return super().own(job, away=away, on=on)
+        return super().own(job, waits_for=waits_for, on=on)
 
-    def accept(self, job: Job, record: Record, *, away: Hardware | None) -> None:
+    def accept(self, job: Job, record: Record, *, waits_for: Hardware | None) -> None:
         """Raise LockError for another output than a lock names: for the key, or in a frozen build for the job.
 
         A locked output without an artifact is that of its key, whatever its bytes.
         """
         outputs = self._outputs(job)
-        if not self._is_frozen and away is None:
+        if not self._is_frozen and waits_for is None:
             outputs = [each for each in outputs if each == self._here_of(job) and each.key == record.digest]
         same_key = [each for each in outputs if each.key == record.digest]
         if not outputs or any(each.artifact in (None, record.artifact) for each in same_key):
@@ -124,11 +126,11 @@ class LockRows(LiveRows):
         """Yield the keys of the lock's rows: with this machine's facts, and with `sections` also with all others."""
         lock, variant = self._locks[job.recipe].lock, self._locks[job.recipe].variant_of(job)
         code = lock.code_of(job.recipe, job.name)
-        sources = {name: names.name_of(source, variant) for name, source in job.step.sources().items()}
+        sources = {name: name_of(source, variant) for name, source in job.step.sources().items()}
         tools = set(job.step.tools_used())
         if code is None or not tools <= lock.tools.keys() or not set(sources.values()) <= lock.sources.keys():
             return
-        rows = {name: names.row_of(source, lock.sources[source]) for name, source in sources.items()}
+        rows = {name: row_of(source, lock.sources[source]) for name, source in sources.items()}
         for facts in self._facts(job, lock if sections else None):
             yield key_of(
                 options=job.step.options(),
@@ -139,17 +141,15 @@ class LockRows(LiveRows):
                 variables={name: lock.variables[name] for name in job.step.variables if name in lock.variables},
             )
 
-    def _fitting(self, job: Job, inputs: Mapping[str, str], away: Hardware) -> Iterator[Key]:
+    def _fitting(self, job: Job, inputs: Mapping[str, str], waits_for: Hardware) -> Iterator[Key]:
         """Yield the key of the one record that fits a job for other hardware, of which the lock has no key.
 
         Raises LockError if the job's code is not the locked code, and if several records fit.
         """
         self._refuse_other_code(self._locks[job.recipe], job, [])
         sources = {name: self.sources.resolved(source).row for name, source in job.traits.sources.items()}
-        key = with_inputs(super().own(job, away=away, on=None), {**sources, **inputs})
-        if self._store.tier is not None:
-            self._store.tier.gather(key)
-        fitting = [record.key for record in self._elsewhere.fitting(key, away)]
+        key = with_inputs(super().own(job, waits_for=waits_for, on=None), {**sources, **inputs})
+        fitting = [record.key for record in self._other_machines.fitting(key, waits_for)]
         if len(fitting) > 1:
             raise LockError(
                 f"the lock names no output of {job.name!r} of {job.recipe}, and {len(fitting)} records fit the job",
@@ -225,11 +225,11 @@ class LockRows(LiveRows):
 def _local_sources(own: RecipeLock) -> dict[str, SourceName]:
     """Return the files that the jobs of a recipe read, by their names in the lock."""
     return {
-        names.name_of(source, variant): SourceName(source.uri, source.revision, source.part)
+        name_of(source, variant): SourceName(source.uri, source.revision, source.part)
         for variant in own.variants
         for job in variant.jobs
         for source in job.step.sources().values()
-        if not names.is_on_hub(source)
+        if not is_on_hub(source.uri)
     }
 
 
@@ -240,7 +240,7 @@ def _pinned(locks: Iterable[RecipeLock]) -> dict[str, str]:
     """
     pinned: dict[str, str] = {}
     for own in locks:
-        for name, commit in names.pins(own.lock).items():
+        for name, commit in own.lock.pins.items():
             if pinned.setdefault(name, commit) != commit:
                 raise LockError(
                     f"the locks of these recipes have different commits of {name}",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,14 +11,17 @@ from engine.builder.live_rows import LiveRows
 from engine.builder.lookup import Lookup
 from engine.builder.sources import SourceReadings
 from engine.builder.variant import PlannedVariant
-from engine.errors import Refusals
-from engine.lockfile import file
+from engine.errors import LockError, Refusals, UsageError
 from engine.lockfile.content import Lock
 from engine.lockfile.differences import merged, refuse
 from engine.lockfile.lock_rows import LockRows, RecipeLock
-from engine.lockfile.names import pins
 from engine.lockfile.observe import observe, planned
+from engine.lockfile.text import dump, parse
+from engine.recipe.recipe_file import not_utf8
+from engine.store.disk import replace
 from engine.store.store import Store
+from engine.system import regular
+from engine.text.places import Text
 
 
 @dataclass(frozen=True)
@@ -43,16 +47,16 @@ def write(store: Store, variants: Sequence[PlannedVariant], *, refresh: bool) ->
     recipes = _by_recipe(variants)
     for recipe, own in recipes.items():
         with refusals.collecting(recipe):
-            path = file.path_of(recipe)
-            old = file.find(path)
+            path = lock_path(recipe)
+            old = find_lock(path)
             live = LiveRows(store)
-            pinned = pins(old) if old and not refresh else {}
+            pinned = old.pins if old and not refresh else {}
             lookup = Lookup(store, live, sources=SourceReadings(store, refresh=refresh, pinned=pinned))
             here = observe(own, lookup, live, old, ask=True)
             locks.append((path, merged(old, here)))
     store.leave()
     refusals.refuse(len(recipes))
-    return [Locked(path, lock, file.write(path, lock)) for path, lock in locks]
+    return [Locked(path, lock, write_lock(path, lock)) for path, lock in locks]
 
 
 def locks_of(variants: Sequence[PlannedVariant], refusals: Refusals) -> dict[Path, RecipeLock]:
@@ -60,8 +64,8 @@ def locks_of(variants: Sequence[PlannedVariant], refusals: Refusals) -> dict[Pat
     locks = {}
     for recipe, own in _by_recipe(variants).items():
         with refusals.collecting(recipe):
-            path = file.path_of(recipe)
-            locks[path] = RecipeLock(file.read(path, recipe), recipe, own)
+            path = lock_path(recipe)
+            locks[path] = RecipeLock(read_lock(path, recipe), recipe, own)
     return locks
 
 
@@ -90,6 +94,64 @@ def lookup_of(
                 here = observe(own.variants, lookup, rows, own.lock, ask=False)
             refuse(own.lock, here, partly=partly, overridden=overridden, lock=str(path), recipe=str(own.recipe))
     return lookup
+
+
+_SUFFIX = ".lock"
+_RECIPES = (".yaml", ".yml")
+
+
+def lock_path(recipe: Path) -> Path:
+    """Return the path of a recipe's lock, beside the recipe.
+
+    Raises UsageError if two recipes would have the same lock file.
+    """
+    path = recipe.with_suffix(_SUFFIX)
+    if path == recipe:
+        raise UsageError(f"{recipe} is called like a lock", hint="call the recipe NAME.yaml")
+    others = [recipe.with_suffix(suffix) for suffix in _RECIPES]
+    twins = [twin for twin in others if twin != recipe and twin.exists()]
+    if twins:
+        raise UsageError(f"{recipe} and {twins[0]} would share the lock {path}", hint="rename one of them")
+    return path
+
+
+def find_lock(path: Path) -> Lock | None:
+    """Return the lock at `path`; None if there is no file. Raises RecipeError, with a position, for a broken lock."""
+    try:
+        data = regular.read(path)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise LockError(f"{path} cannot be read: {error.strerror}") from None
+    try:
+        content = data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise not_utf8(data, str(path), error, kind="lock", hint="write it anew: `recipe lock`") from None
+    return parse(Text(str(path), content))
+
+
+def read_lock(path: Path, recipe: Path) -> Lock:
+    """Return the lock at `path`. Raises LockError for a missing file, RecipeError for a broken lock."""
+    lock = find_lock(path)
+    if lock is None:
+        raise LockError(f"{recipe} has no lock: there is no {path}", hint=f"`recipe lock {recipe}` writes it")
+    return lock
+
+
+def write_lock(path: Path, lock: Lock) -> bool:
+    """Write a lock, unless the file already has the same content; return whether a file was written.
+
+    Raises LockError.
+    """
+    data = dump(lock).encode()
+    try:
+        if path.exists() and regular.read(path) == data:
+            return False
+        place = path.resolve()  # a link stays a link
+        replace(place, data, fresh=place.with_name(f".{place.name}.{os.urandom(8).hex()}"), flushed=True)
+    except OSError as error:
+        raise LockError(f"{path} cannot be written: {error.strerror}") from error
+    return True
 
 
 def _by_recipe(variants: Sequence[PlannedVariant]) -> dict[Path, tuple[PlannedVariant, ...]]:

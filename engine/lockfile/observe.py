@@ -1,20 +1,35 @@
-"""Make the lock of a recipe from this machine: its sources, tools, code and jobs, and the outputs in the store."""
+"""Make the lock of a recipe from this machine: sources, tools, code and jobs, outputs and measured figures."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from engine.builder.job import Job
 from engine.builder.live_rows import LiveRows
 from engine.builder.lookup import Lookup, under
 from engine.builder.variant import PlannedVariant
-from engine.key import digest_of, option_rows
-from engine.lockfile import reported
-from engine.lockfile.content import Lock, LockedJob, LockedOutput, LockedVariant, Place, Rows, own_code, sections
-from engine.lockfile.names import is_on_hub, name_of, recipe_rows
+from engine.errors import LockError
+from engine.key import Key, digest_of, option_rows, text_of
+from engine.lockfile.content import (
+    Lock,
+    LockedJob,
+    LockedOutput,
+    LockedVariant,
+    Place,
+    Rows,
+    name_of,
+    own_code,
+    recipe_rows,
+    sections,
+)
 from engine.machine import local_gpus
-from engine.step import Hardware, Source
+from engine.recipe.paths import is_on_hub
+from engine.step import Hardware, Source, write_report
+from engine.store import output
+from engine.store.store import Store
 from engine.text import distribution
 
 _NOT_LOOKED_UP = "not looked up"
@@ -84,13 +99,94 @@ def holds(facts: Rows, live: LiveRows) -> bool:
         return False  # a fact of another version of this program
 
 
+_LOG = b"the figures are those of the lock; nothing was measured\n"
+
+
+def report_rows(job: Job, report: Mapping[str, object]) -> dict[str, str]:
+    """Return the part of a job's report that a lock has, as rows: a row for each field or entry of a mapping.
+
+    An empty mapping has one row.
+    """
+    rows: dict[str, str] = {}
+    for name in job.step.in_lock:
+        value = report.get(name)
+        if isinstance(value, Mapping) and value:
+            rows |= {f"{name}.{entry}": text_of(each) for entry, each in value.items()}
+        elif value is not None:
+            rows[name] = text_of(value)
+    return rows
+
+
+def report_of(rows: Mapping[str, str]) -> dict[str, object]:
+    """Return the report that rows of a lock describe: the opposite of `report_rows`."""
+    report: dict[str, Any] = {}
+    for row, text in rows.items():
+        name, _, entry = row.partition(".")
+        if entry:
+            report.setdefault(name, {})[entry] = _value(text)
+        else:
+            report[name] = _value(text)
+    return report
+
+
+def is_measured(job: Job) -> bool:
+    """Return whether a build with a lock takes the job's output from the lock, because another run would differ."""
+    return bool(job.step.in_lock) and not job.traits.reproducible
+
+
+def file_figures(store: Store, machine: Mapping[str, str], job: Job, key: Key, locked: LockedOutput) -> None:
+    """Write the record of a measured job with the locked report into the store, unless the store has it.
+
+    Nothing is written for any other job, and where the lock has no report. `key` is the locked key, and `machine` are
+    the facts about this machine. Raises LockError where the report in the lock is not the one that the artifact in the
+    lock was made from.
+    """
+    if not is_measured(job) or not locked.report:
+        return
+    record = store.find(key)
+    if record is not None and record.artifact == locked.artifact:
+        return
+    report = report_of(locked.report)
+    with store.presence.workplace() as folder:
+        write_report(folder / "out", report)
+        files = output.take(folder / "out")
+        if output.tree(files) != locked.artifact:
+            raise LockError(
+                f"the figures of {job.name!r} in the lock of {job.recipe} were edited",
+                [f"artifact of {job.name}: locked {locked.artifact}, from the locked figures {output.tree(files)}"],
+                "take back the edit, or measure again: `recipe build`, then `recipe lock`",
+            )
+        step = job.traits.kind
+        store.commit(
+            key,
+            folder / "out",
+            files,
+            report=report,
+            report_version=job.traits.report_version,
+            seconds=0.0,
+            peak_bytes=0,
+            machine=machine,
+            log=_LOG,
+            job=job.name,
+            step=step,
+            bound=output.binding(step=step, key=digest_of(key), tree=output.tree(files), report=report),
+        )
+
+
+def _value(text: str) -> object:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
 @dataclass(frozen=True)
 class _Reach:
     """What a job's output depends on, directly or through the jobs whose outputs the job reads."""
 
     facts: frozenset[str]
     """The names of the facts that this job, and the jobs that it is made from, depend on."""
-    away: bool
+    waits_for: bool
     """Whether the job, or a job that it is made from, waits for hardware that this machine lacks."""
     content: str | None
     """The output as a row in the keys of later jobs; None where it is unknown or differs from build to build."""
@@ -125,11 +221,11 @@ class _Walk:
             unknown = [name for name, source in job.step.sources().items() if not self._read(reads[name], source)]
             needed = {name: reaches[maker] for name, maker in job.needs.items()}
             facts = frozenset(job.step.facts_used()).union(*(each.facts for each in needed.values()))
-            away = self.lookup.away(job) is not None or any(each.away for each in needed.values())
+            waits_for = self.lookup.waits_for(job) is not None or any(each.waits_for for each in needed.values())
             code = str(self.live.code(job.step))
             if self.steps.setdefault(job.name, code) != code:
                 self.steps[own_code(variant.name, job.name)] = code
-            if away:
+            if waits_for:
                 self.elsewhere.update(job.step.tools_used(), job.step.variables)
             else:
                 self.tools.update(job.step.tools_used())
@@ -137,12 +233,12 @@ class _Walk:
             inputs = {name: each.content for name, each in needed.items() if each.content is not None}
             hardware = next(filter(None, (job.step.hardware(), *(each.hardware for each in needed.values()))), None)
             varies = not job.traits.has_own_content or (
-                any(each.varies for each in needed.values()) and not reported.is_measured(job)
+                any(each.varies for each in needed.values()) and not is_measured(job)
             )
             output = None
-            if not unknown and not away and len(inputs) == len(needed):
+            if not unknown and not waits_for and len(inputs) == len(needed):
                 output = self._look_up(job, inputs, varies=varies)
-            reaches[job.name] = _Reach(facts, away, _content(job, output), varies, hardware)
+            reaches[job.name] = _Reach(facts, waits_for, _content(job, output), varies, hardware)
             if output is not None and facts:
                 self.outputs.append((self.live.facts(facts, hardware), (variant.name, job.name), output))
             jobs[job.name] = _locked_job(job, reads, None if facts else output)
@@ -150,11 +246,11 @@ class _Walk:
 
     def _read(self, name: str, source: Source) -> bool:
         """Add a source's digest or commit to the lock; return False if the commit is unknown and no hub is asked."""
-        if is_on_hub(source) and not self.ask and name not in self.commits:
+        if is_on_hub(source.uri) and not self.ask and name not in self.commits:
             self.sources[name] = _NOT_LOOKED_UP
             return False
         row = self.lookup.source(source).row
-        self.sources[name] = row.rpartition("@")[2] if is_on_hub(source) else row
+        self.sources[name] = row.rpartition("@")[2] if is_on_hub(source.uri) else row
         return True
 
     def _look_up(self, job: Job, inputs: Mapping[str, str], *, varies: bool) -> LockedOutput:
@@ -169,12 +265,12 @@ class _Walk:
             return LockedOutput(digest)
         before = self.before.get((job.recipe, job.name))
         locked = before if before is not None and before.key == digest else LockedOutput(digest)
-        if locked.report and reported.is_measured(job) and not self.ask:
+        if locked.report and is_measured(job) and not self.ask:
             return locked  # a build with the lock takes its figures, whatever the store has
         record = self.lookup.store.find(key)
         if record is None:
             return locked
-        return LockedOutput(digest, None if varies else str(record.artifact), reported.rows_of(job, record.report))
+        return LockedOutput(digest, None if varies else str(record.artifact), report_rows(job, record.report))
 
 
 def _locked_job(job: Job, reads: Rows, output: LockedOutput | None = None) -> LockedJob:

@@ -45,7 +45,10 @@ def dump(lock: Lock) -> str:
         "lock": FORMAT if lock.is_sealed else _UNSEALED,
         **_filled(recipe=lock.version, sources=lock.sources, tools=lock.tools),
         **_filled(environment=lock.variables, steps=lock.steps),
-        "variants": {name: _variant_tree(variant) for name, variant in sorted(lock.variants.items())},
+        "variants": {
+            name: {"recipe": _rows(each.recipe), "jobs": {job: _job_tree(own) for job, own in each.jobs.items()}}
+            for name, each in sorted(lock.variants.items())
+        },
         **_filled(machines=[_section_tree(section) for section in lock.machines]),
     }
     text = _HEAD + "\n".join(_lines(tree, "")) + "\n"
@@ -96,7 +99,7 @@ def _lock(tree: Tree, *, is_sealed: bool) -> Lock:
         sources=_rows(tree.get("sources")),
         tools=_rows(tree.get("tools")),
         steps=_rows(tree.get("steps")),
-        variants={name: _variant(_mapping(each)) for name, each in _mapping(tree.get("variants")).items()},
+        variants={name: _variant(each) for name, each in _trees(tree.get("variants"))},
         machines=sections(each for section in tree.get("machines", ()) for each in _section(_mapping(section))),
         variables=_rows(tree.get("environment")),
         version=_rows(tree).get("recipe", ""),
@@ -105,8 +108,7 @@ def _lock(tree: Tree, *, is_sealed: bool) -> Lock:
 
 
 def _variant(tree: Tree) -> LockedVariant:
-    jobs = {name: _job(_mapping(job)) for name, job in _mapping(tree.get("jobs")).items()}
-    return LockedVariant(_rows(tree.get("recipe")), jobs)
+    return LockedVariant(_rows(tree.get("recipe")), {name: _job(job) for name, job in _trees(tree.get("jobs"))})
 
 
 def _job(tree: Tree) -> LockedJob:
@@ -126,10 +128,9 @@ def _output(tree: Tree) -> LockedOutput | None:
 
 def _section(tree: Tree) -> Iterator[tuple[Rows, Place, LockedOutput]]:
     facts = _rows(tree.get("facts"))
-    for variant, jobs in _mapping(tree.get("variants")).items():
-        for job, each in _mapping(jobs).items():
-            output = _output(_mapping(each))
-            if facts and output is not None:
+    for variant, jobs in _trees(tree.get("variants")):
+        for job, each in _trees(jobs):
+            if facts and (output := _output(each)) is not None:
                 yield facts, (variant, job), output
 
 
@@ -137,37 +138,34 @@ def _mapping(value: Any) -> Tree:
     return value if isinstance(value, dict) else {}
 
 
-def _rows(value: Any) -> dict[str, str]:
-    return {name: each for name, each in _mapping(value).items() if isinstance(each, str)}
+def _trees(value: Any) -> Iterator[tuple[str, Tree]]:
+    return ((name, _mapping(each)) for name, each in _mapping(value).items())
 
 
-def _sorted(rows: Mapping[str, str]) -> dict[str, str]:
-    return dict(sorted(rows.items()))
+def _rows(value: Any) -> Rows:
+    """Return the texts of a mapping in the order of their names."""
+    return {name: each for name, each in sorted(_mapping(value).items()) if isinstance(each, str)}
 
 
 def _filled(**fields: Any) -> dict[str, object]:
     """Return the named arguments as a dictionary, without empty values; mappings in the order of their keys."""
-    return {name: _sorted(value) if isinstance(value, Mapping) else value for name, value in fields.items() if value}
-
-
-def _variant_tree(variant: LockedVariant) -> Tree:
-    return {"recipe": _sorted(variant.recipe), "jobs": {name: _job_tree(job) for name, job in variant.jobs.items()}}
+    return {name: _rows(value) if isinstance(value, Mapping) else value for name, value in fields.items() if value}
 
 
 def _job_tree(job: LockedJob) -> Tree:
     rows = _filled(needs=job.needs, reads=job.reads, gates=", ".join(job.gates), options=job.options)
-    return {**rows, **(_output_tree(job.output) if job.output else {})}
+    return {**rows, **_output_tree(job.output)}
 
 
 def _section_tree(section: MachineSection) -> Tree:
     variants: dict[str, dict[str, Tree]] = {}
     for (variant, job), output in sorted(section.outputs.items()):
         variants.setdefault(variant, {})[job] = _output_tree(output)
-    return {"facts": _sorted(section.facts), "variants": variants}
+    return {"facts": _rows(section.facts), "variants": variants}
 
 
-def _output_tree(output: LockedOutput) -> Tree:
-    return {"key": output.key} | _filled(artifact=output.artifact, report=output.report)
+def _output_tree(output: LockedOutput | None) -> Tree:
+    return {} if output is None else _filled(key=output.key, artifact=output.artifact, report=output.report)
 
 
 def _lines(tree: Tree, pad: str) -> Iterator[str]:

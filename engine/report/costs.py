@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 from engine.text import lists, quantities
 
 if TYPE_CHECKING:
-    from engine.builder.costs import Total
-    from engine.builder.findings import Finding
+    from engine.builder.why import Finding, Total
 
 
 def of_job(finding: Finding) -> str:

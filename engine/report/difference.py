@@ -6,8 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from itertools import groupby
 
-from engine.builder.difference import Amount, JobChange, JobDifference, SideComparison, VariantDifference
-from engine.builder.latency_change import LatencyChange
+from engine.builder.difference import Amount, JobChange, JobDifference, LatencyChange, SideComparison, VariantDifference
 from engine.report import grid
 from engine.report.history import change_in_words
 from engine.text import lists, quantities, sizes

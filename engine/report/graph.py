@@ -10,8 +10,7 @@ from typing import cast
 import networkx as nx
 
 from engine.builder import plan_graph
-from engine.builder.costs import numbered_twins
-from engine.builder.findings import Finding
+from engine.builder.why import Finding, numbered_twins
 from engine.text import lists
 
 

@@ -13,7 +13,7 @@ from rich.live import Live
 from rich.spinner import Spinner
 from rich.text import Text
 
-from engine.builder.executors import slots
+from engine.builder.executors.executor import default_slots
 from engine.builder.executors.outcomes import last_lines
 from engine.events import Awaits, Ended, Event, Finished, Moved, Noticed, Planned, Refused, RunsElsewhere, Started
 from engine.report import plain
@@ -88,7 +88,7 @@ class LiveReport:
         self._lines: dict[tuple[str, str], _Line] = {}
         self._console = Console(stderr=True)
         self._bars = TransferBars(self._console)
-        self._remaining = RemainingJobs(parallel or slots.default())
+        self._remaining = RemainingJobs(parallel or default_slots())
         self._finished: Finished | None = None
         self._failed: list[Event] = []
         self._reasons = PrintedErrors()

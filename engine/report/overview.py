@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
-from engine.builder.findings import Finding
-from engine.builder.latency_change import LatencyChange, LatencyVerdict
+from engine.builder.difference import LatencyChange, LatencyVerdict
 from engine.builder.lookup import Lookup
 from engine.builder.summary import Summary
+from engine.builder.why import Finding
 from engine.report import grid
 from engine.store import history
 from engine.store.history import HeadlineFigures, PastBuild

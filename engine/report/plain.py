@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterable, Iterator
 from typing import Self
 
-from engine.builder.trace import declaring
+from engine.builder.trace import gaps
 from engine.errors import UserError
 from engine.events import (
     Arrival,
@@ -182,7 +182,7 @@ def warnings(event: Ended) -> list[str]:
     if not event.gaps:
         return []
     title = f"  warning: {event.job} reads what no row of its key covers; if it changes, the job does not run again"
-    return [title, *(f"    {declaring.sentence(gap)}" for gap in event.gaps)]
+    return [title, *(f"    {gaps.sentence(gap)}" for gap in event.gaps)]
 
 
 def _begun(event: Started | RunsElsewhere | Awaits, *, many: bool) -> list[str]:

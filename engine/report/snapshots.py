@@ -165,7 +165,7 @@ def _plan(outcome: _Outcome) -> dict[str, Any] | None:
     build, records = outcome.build, outcome.records
     if outcome.finished.exit is not Exit.OK or any(len(records[each.name]) < len(each.jobs) for each in build.variants):
         return None
-    if any(build.lookup.away(job) for each in build.variants for job in each.jobs):
+    if any(build.lookup.waits_for(job) for each in build.variants for job in each.jobs):
         return None
     if not isinstance(build, ChangedBuild) and build.locks:
         return None

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
-from engine.builder import reports
-from engine.builder.findings import Finding
+from engine.builder.job import read_report
 from engine.builder.summary import Summary
+from engine.builder.why import Finding
 from engine.kit.bench.report import BenchReport, BenchRow, speed_up
 from engine.kit.bench.sample_report import Batching, SampleFigures, SampleLengths
 from engine.kit.choice.report import ChoiceReport
@@ -40,7 +40,7 @@ def choice_of_job(finding: Finding) -> list[str]:
     step, record = finding.job.step, finding.record
     if record is None or step.section is not Section.RUNTIME:
         return []
-    report = reports.read(type(step), record)
+    report = read_report(type(step), record)
     return [report.headline("chosen"), *report.lines()] if isinstance(report, ChoiceReport) else []
 
 

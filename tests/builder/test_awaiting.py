@@ -30,7 +30,7 @@ def on_t4(project):
 
     def there(*steps):
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(Lookup, "away", lambda *_: None)
+            patch.setattr(Lookup, "waits_for", lambda *_: None)
             patch.setattr("engine.builder.facts.of", lambda *_: None)
             patch.setattr(LiveRows, "machine", {"gpu.name": "Tesla T4"})
             return states(build(project, variant(project, *steps)))

@@ -10,10 +10,10 @@ import toy
 from small_builds import build, project_in, states, variant
 
 from engine.builder.executors.local import LocalExecutor
-from engine.builder.findings import examine
 from engine.builder.lookup import Lookup
 from engine.builder.loop import run
 from engine.builder.options import Options
+from engine.builder.why import examine
 from engine.errors import Exit
 from engine.events import Ended, Finished, Noticed, Planned, Started
 from engine.machine import tools

@@ -14,10 +14,9 @@ from onnx import helper
 
 from engine import api, server
 from engine.builder import sources
-from engine.builder.answers import error_of
 from engine.builder.executors import outcomes
 from engine.builder.worker import unexpected
-from engine.builder.worker_task import WorkerTask
+from engine.builder.worker_task import WorkerTask, error_of
 from engine.errors import Exit, RecipeError, StepError, UserError
 from engine.events import Refused, Started
 from engine.kit.inputs import samples

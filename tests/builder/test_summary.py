@@ -4,10 +4,15 @@ from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import ClassVar
 
+from summaries import bench, row
+from summaries import summary as built_summary
+
 from engine.builder.job import Job
-from engine.builder.summary import Summary
+from engine.builder.summary import Summary, html_latencies
 from engine.builder.variant import PlannedVariant
+from engine.builder.why import Finding
 from engine.feasibility.facts import ModelFacts
+from engine.key import Change
 from engine.kit.bench.report import BenchReport
 from engine.step import Section, Step, TypedReport
 
@@ -108,3 +113,28 @@ def test_the_report_about_a_model_that_was_not_chosen_is_left_out():
         records = {name: SimpleNamespace(name=name, report=each, report_version=1) for name, each in reports.items()}
         picked = Summary(PlannedVariant(None, PICKING), records)
         assert picked.report(Section.PRECISION, Times) == expected
+
+
+def test_a_summary_is_a_line_at_a_prompt():
+    assert repr(built_summary(bench=bench())) == "<Summary m: 1 of 1 job built, 22.8 MB>"
+
+
+def test_a_summary_is_a_table_of_its_latencies_in_a_notebook():
+    text = built_summary(bench=bench())._repr_html_()
+    assert text.startswith("<table><caption>Summary m: 1 of 1 job built, 22.8 MB</caption>")
+    for cell in ("p95 ms", "batch 1 x sequence 16", "onnxruntime-int8 (ours)", "1.500"):
+        assert f">{cell}</t" in text, cell
+    assert built_summary()._repr_html_() == "<p>Summary m: 0 of 0 jobs built</p>"
+
+
+def test_names_are_never_markup():
+    rows = (row("<b>", ours=True),)
+    text = html_latencies("<i>", BenchReport(threads=1, cpu="c", rows=rows), ())
+    assert "&lt;b&gt; (ours)" in text
+    assert "<i>" not in text
+
+
+def test_a_finding_names_its_job_and_the_rows_that_changed():
+    job = SimpleNamespace(recipe="m", name="quantize")
+    assert repr(Finding(job, "stale", (Change("options.a", "1", "2"),))) == "<Finding m quantize: stale (options.a)>"
+    assert repr(Finding(job, "cached")) == "<Finding m quantize: cached>"

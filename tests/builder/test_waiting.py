@@ -9,10 +9,10 @@ import toy
 from hardware_steps import L4, T4, OnL4, OnT4, WithTensorRT
 from small_builds import build, project_in, variant
 
-from engine.builder.findings import examine
 from engine.builder.lookup import Lookup
 from engine.builder.selection import select
 from engine.builder.waiting import by_machine
+from engine.builder.why import examine
 from engine.store.heads import Heads
 from engine.store.store import Store
 
@@ -63,7 +63,7 @@ def test_what_this_machine_can_build_waits_for_nothing(project):
 def test_a_result_of_another_machine_waits_no_more(project, monkeypatch):
     planned = variant(project, toy.Begin(), OnT4())
     with monkeypatch.context() as there:
-        there.setattr("engine.builder.lookup.Lookup.away", lambda *_: None)
+        there.setattr("engine.builder.lookup.Lookup.waits_for", lambda *_: None)
         there.setattr("engine.builder.facts.of", lambda *_: None)
         assert build(project, planned)[-1].state == "built"
     assert waiting(project, planned) == ()

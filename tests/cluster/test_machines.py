@@ -1,5 +1,6 @@
 """Which nodes a build uses."""
 
+from dataclasses import asdict
 from types import SimpleNamespace
 
 import pytest
@@ -32,7 +33,7 @@ class Nodes:
         return {name: {**each, **self.versions.get(name, {})} for name, each in surveys.items()}
 
     def _survey(self, onnx, remote):
-        return Survey(version(), remote, "", {}, {"onnx": onnx}, {}, {T4: "", L4: "no L4"}, {"": {}, T4: {}}).to_json()
+        return asdict(Survey(version(), remote, "", {}, {"onnx": onnx}, {}, {T4: "", L4: "no L4"}, {"": {}, T4: {}}))
 
 
 def machines(nodes, locked=None, **more):
@@ -96,10 +97,10 @@ def job_for(hardware):
 def test_a_node_that_came_just_before_another_was_lost_takes_its_jobs():
     nodes = Nodes(first=("1.23.2", REMOTE))
     known = machines(nodes)
-    assert known.away(job_for(T4)) is None
+    assert known.waits_for(job_for(T4)) is None
     nodes.every = {"second": ("1.23.2", REMOTE)}
     known.leave_out(next(iter(known.nodes)), "it was lost")
-    assert known.away(job_for(T4)) is None
+    assert known.waits_for(job_for(T4)) is None
     assert [node.name for node in known.nodes] == ["second"]
 
 
@@ -107,5 +108,5 @@ def test_the_cluster_is_not_asked_for_each_job_whose_hardware_every_node_lacks(m
     nodes, questions = Nodes(one=("1.23.2", REMOTE)), []
     known = machines(nodes)
     monkeypatch.setattr(nodes, "nodes", lambda: questions.append("") or [])
-    assert [known.away(job_for(L4)), known.away(job_for(L4))] == [L4, L4]
+    assert [known.waits_for(job_for(L4)), known.waits_for(job_for(L4))] == [L4, L4]
     assert not questions

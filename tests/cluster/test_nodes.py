@@ -1,6 +1,6 @@
 """Which nodes a job goes to, and how many jobs they take."""
 
-from engine.cluster.nodes import ClusterNode, Lane, Nodes, lacks
+from engine.cluster.nodes import ClusterNode, Lane, Nodes, lack_lines
 from engine.cluster.survey import Survey, unusable, version
 
 T4 = "T4 (sm_75) with tensorrt 10.x"
@@ -107,7 +107,7 @@ def test_a_node_with_trouble_or_another_version_gets_no_job():
         ClusterNode("old", "old", 2, 100, survey=survey(version="recipe-build 0.0.1")),
     ]
     assert not nodes_of(*bad).pools(ANY)
-    reasons = lacks(bad, "")
-    assert reasons["silent"] == "the node has not answered"
-    assert reasons["wrong"] == "it may not push"
-    assert "recipe-build 0.0.1" in reasons["old"]
+    silent, wrong, old = lack_lines(bad, "")
+    assert silent == "silent: the node has not answered"
+    assert wrong == "wrong: it may not push"
+    assert "recipe-build 0.0.1" in old

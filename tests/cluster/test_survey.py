@@ -1,6 +1,7 @@
 """What a node answers about the libraries that a job's hardware needs."""
 
 import json
+from dataclasses import asdict
 from types import SimpleNamespace
 
 from engine.builder.live_rows import LiveRows
@@ -20,8 +21,8 @@ def test_a_node_without_the_libraries_says_which_it_lacks(tmp_path, monkeypatch)
     monkeypatch.setitem(tools._versions, "onnxruntime-gpu", "1.31.1")
     monkeypatch.setattr(shared_libraries, "is_here", lambda _: False)
     needs = SimpleNamespace(hardware=lambda: PROVIDER, tools_used=tuple, variables=(), facts_used=tuple)
-    question = json.loads(json.dumps(Question.about([SimpleNamespace(step=needs)]).to_json()))
-    answer = survey.take(Question.from_json(question), LiveRows(Store(tmp_path)), remote="", trouble="")
+    question = json.loads(json.dumps(asdict(Question.about([SimpleNamespace(step=needs)]))))
+    answer = survey.take(Question(**question), LiveRows(Store(tmp_path)), remote="", trouble="")
     assert answer.lacks[str(PROVIDER)] == (
         "this machine has Tesla T4 (sm_75), but not libnvinfer.so.10 and libnvonnxparser.so.10 of TensorRT 10, "
         "which onnxruntime-gpu loads"

@@ -13,8 +13,8 @@ import toy
 from program import Program
 from small_builds import project_in, variant
 
-from engine.builder.findings import Cost, Finding
 from engine.builder.waiting import MachineNeeded, WaitingJob
+from engine.builder.why import Cost, Finding
 from engine.commands import build_modes
 from engine.machine import local_gpus
 from engine.runtimes.onnxruntime.providers import TENSORRT_LIBRARIES

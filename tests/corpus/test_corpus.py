@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 from corpus import make
 
-from engine.builder import jobs, registry, reports
+from engine.builder import jobs, registry
+from engine.builder.job import current_report, read_report
 from engine.errors import Exit, RecipeError
 from engine.events import Ended, Finished, Planned, Started
 from engine.lockfile import text as lock_text
@@ -103,14 +104,14 @@ def test_reports_read_as_the_types_that_steps_name_or_their_jobs_are_made_again(
     typed = [record for record in store.records() if kinds[record.job].report is not None]
     assert typed
     for record in typed:
-        current = reports.current(kinds[record.job], record)
-        assert current is None or isinstance(reports.read(kinds[record.job], current), TypedReport)
+        current = current_report(kinds[record.job], record)
+        assert current is None or isinstance(read_report(kinds[record.job], current), TypedReport)
 
 
 def test_what_show_says_of_a_build_is_what_was_said(release, store):
     [was] = json.loads((release / "show.json").read_text())
     kinds = registry.steps()
-    told = {record.job: reports.current(kinds[record.job], record) for record in store.records()}
+    told = {record.job: current_report(kinds[record.job], record) for record in store.records()}
     for step in was["steps"]:
         record = told[step["job"]]
         if step["job"] == "bench":  # the noise of version 1 was another statistic, and is not read

@@ -7,7 +7,7 @@ import pytest
 from program import Program
 
 from engine import api
-from engine.builder.trace import traces
+from engine.builder.trace.coverage import trace_of_record
 from engine.kit.bench.report import BenchReport
 from engine.step import Section
 
@@ -43,6 +43,6 @@ def test_a_compiled_model_is_measured_beside_ours_and_leaves_nothing_behind(tmp_
     log = program("logs", "r.yaml", "bench", expect=0).stdout
     assert log.count(f"pytorch-{precision}-compile was compiled for input_ids [1, 8]") == 1
     assert list(scratch.rglob("*.cpp")) == list((tmp_path / "cache").rglob("*.cpp")) == []
-    trace = traces.of_record(session.lookup, summary.records["bench"])
+    trace = trace_of_record(session.lookup, summary.records["bench"])
     assert [gap.name for gap in trace.gaps if gap.kind == "program"] == []
     assert "cached   bench" in program("build", "r.yaml", expect=0).stderr

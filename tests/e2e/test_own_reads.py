@@ -10,8 +10,8 @@ import tiny_project
 
 from engine import api
 from engine.builder.options import Options
-from engine.builder.trace import traces
 from engine.builder.trace.allowed import ALLOWED
+from engine.builder.trace.coverage import trace_of_record
 
 SHIPPED = ("minilm_cpu", "minilm_cuda", "minilm_t4_packaged", "minilm_rtx")
 """The shipped recipes whose model needs no hub; jobs that need another machine wait."""
@@ -23,7 +23,7 @@ def gaps_of(recipe, cache):
     options = Options(out=cache.parent / "built", parallel=1, keep_going=True, allow_waiting=True)
     session.build(options, lambda _: None)
     records = {name: record for summary in session.summaries() for name, record in summary.records.items()}
-    every = {name: traces.of_record(session.lookup, record) for name, record in records.items()}
+    every = {name: trace_of_record(session.lookup, record) for name, record in records.items()}
     assert None not in every.values()
     lines = {name: [f"{gap.at}: {gap.kind} {gap.name}" for gap in trace.gaps] for name, trace in every.items()}
     return {name: each for name, each in lines.items() if each}, set(lines)

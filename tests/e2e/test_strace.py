@@ -13,7 +13,7 @@ import onnx
 import pytest
 
 import engine
-from engine.builder.trace import packages, places
+from engine.builder.trace import call_sites, packages
 from engine.builder.trace.coverage import Rows, examine
 from engine.builder.trace.reads import Kind, Read
 
@@ -69,7 +69,7 @@ def read_of(line):
     if match := OPENED.search(line):
         path = re.sub(r"^/proc/\d+", "/proc/self", match[1])
         kind = Kind.FOLDER if "O_DIRECTORY" in line else Kind.FILE
-        package = None if path.startswith(ENGINE) else packages.package_of(places.source_of(path))
+        package = None if path.startswith(ENGINE) else packages.package_of(call_sites.source_of(path))
         return Read(kind, path) if package is None else Read(Kind.PACKAGE, package)
     if match := STARTED.search(line):
         package = packages.package_of(os.path.realpath(match[1]))

@@ -7,6 +7,7 @@ import lock_steps
 import pretended
 import pytest
 from lock_builds import build, everywhere, frozen, locked, states, variant, write
+from small_lock import LOCK
 
 from engine.builder import facts
 from engine.builder.code import closure
@@ -15,10 +16,11 @@ from engine.builder.lookup import Lookup
 from engine.builder.loop import run
 from engine.builder.options import Options
 from engine.digest import Digest
-from engine.errors import Exit, LockError
+from engine.errors import Exit, LockError, UsageError
 from engine.events import Ended, Started
 from engine.lockfile import locking
-from engine.lockfile.content import LockedOutput
+from engine.lockfile.content import Lock, LockedJob, LockedOutput, LockedVariant, sections
+from engine.lockfile.locking import find_lock, lock_path, write_lock
 from engine.machine import tools
 from engine.store.store import Store
 from engine.text import distribution
@@ -264,3 +266,38 @@ def test_no_lock_is_an_error_that_says_how_to_write_one(project):
     with pytest.raises(LockError, match="has no lock") as caught:
         locked(project, variant(project))
     assert "recipe lock" in caught.value.hint
+
+
+def test_a_lock_lies_beside_its_recipe_and_belongs_to_one(tmp_path):
+    recipe = tmp_path / "a.b.yaml"
+    assert lock_path(recipe) == tmp_path / "a.b.lock"
+    (tmp_path / "a.b.yml").write_text("")
+    with pytest.raises(UsageError, match="would share the lock"):
+        lock_path(recipe)
+    with pytest.raises(UsageError, match="called like a lock"):
+        lock_path(tmp_path / "a.lock")
+
+
+def test_a_lock_is_written_only_where_it_says_something_new(tmp_path):
+    path = tmp_path / "r.lock"
+    assert write_lock(path, LOCK)
+    before = path.stat()
+    assert not write_lock(path, LOCK)
+    assert path.stat() == before
+    assert find_lock(path) == LOCK
+    assert [each.name for each in tmp_path.iterdir()] == ["r.lock"]
+
+
+def test_a_folder_in_the_way_is_one_clear_error(tmp_path):
+    (tmp_path / "r.lock").mkdir()
+    with pytest.raises(LockError, match="cannot be read: Is a directory"):
+        find_lock(tmp_path / "r.lock")
+    with pytest.raises(LockError, match="cannot be written"):
+        write_lock(tmp_path / "r.lock", LOCK)
+    assert [each.name for each in tmp_path.iterdir()] == ["r.lock"]
+
+
+def test_a_lock_tells_the_keys_of_this_machine_and_of_all_others():
+    here = LockedVariant({}, {"export": LockedJob(output=LockedOutput("a" * 32))})
+    other = ({"cpu.isa": "avx2"}, ("r", "validate"), LockedOutput("b" * 32))
+    assert Lock({}, {}, {}, {"r": here}, sections([other])).output_keys() == {"a" * 32, "b" * 32}

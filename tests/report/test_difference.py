@@ -3,7 +3,7 @@
 import json
 
 from engine.builder import difference as compare
-from engine.builder.sides import Side, SideJob, SideVariant
+from engine.builder.diff_sides import Side, SideJob, SideVariant
 from engine.report import difference
 from engine.store.history import HeadlineFigures, MeasuredLatency
 

@@ -5,10 +5,10 @@ from types import SimpleNamespace
 
 from report.test_table import summary
 
-from engine.builder.findings import Finding
 from engine.builder.job import Job
 from engine.builder.summary import Summary
 from engine.builder.variant import PlannedVariant
+from engine.builder.why import Finding
 from engine.feasibility.facts import ModelFacts
 from engine.kit.bench.report import BenchReport, BenchRow
 from engine.kit.bench.sample_report import Batching, SampleFigures, SampleLengths

@@ -12,9 +12,9 @@ from types import SimpleNamespace
 import pytest
 from summaries import accuracy, bench, row, summary
 
-from engine.builder import chronicle
+from engine.builder import build_end
 from engine.builder import difference as compare
-from engine.builder.sides import Side, SideJob, SideVariant
+from engine.builder.diff_sides import Side, SideJob, SideVariant
 from engine.errors import JudgementError
 from engine.events import Ended
 from engine.kit.accuracy import built_model
@@ -66,7 +66,7 @@ def error(noise):
 OUTPUTS = {
     "report/table.py": lambda noise: table(built(noise)),
     "recipe show --json": lambda noise: json.dumps(built(noise).to_json()),
-    "builder/notebook.py": lambda noise: built(noise)._repr_html_(),
+    "builder/summary.py": lambda noise: built(noise)._repr_html_(),
     "report/overview.py": lambda noise: "\n".join(as_text([overview(noise)])),
     "recipe show --markdown": lambda noise: "\n".join(as_markdown([overview(noise)])),
     "recipe show --csv": lambda noise: "\n".join(as_csv([overview(noise)])),
@@ -125,7 +125,7 @@ def test_figures_of_another_machine_are_called_replayed():
 
 
 def test_each_module_that_prints_figures_is_one_of_these_outputs():
-    files = [*(ENGINE / "report").rglob("*.py"), *(ENGINE / "commands").glob("*.py"), ENGINE / "builder/notebook.py"]
+    files = [*(ENGINE / "report").rglob("*.py"), *(ENGINE / "commands").glob("*.py"), ENGINE / "builder/summary.py"]
     names = [path.relative_to(ENGINE).as_posix() for path in files if FIGURES.search(path.read_text("utf-8"))]
     known = (*OUTPUTS, *PARTS_OF_THE_TABLE)
     assert [name for name in names if not name.startswith(known)] == []
@@ -141,7 +141,7 @@ def test_latencies_that_a_build_did_not_measure_are_called_replayed_in_its_histo
         )
         for job in one.variant.jobs
     ]
-    figures = chronicle._figures(None, tickets)
+    figures = build_end._figures(None, tickets)
     assert [each.partition(":")[0] for each in figures.warnings if "earlier build" in each] == warnings
 
 
@@ -187,7 +187,7 @@ def test_only_the_same_way_is_compared_with_an_earlier_build(monkeypatch):
     for by_default in (False, True):  # the recipe got a profile of one size, for which the graph is the default
         monkeypatch.setattr(f"{__name__}.bench", lambda _noise, by=by_default: graphed(by_default=by))
         sides.append(built(0.05).headline)
-    changes = compare.latency_change.of_all(*sides)
+    changes = compare.latency_changes(*sides)
     assert [(each.new.place, each.old.p50_ms, each.new.p50_ms) for each in changes] == [
         (PLACE, 0.221, 0.221), ("batch 1 x sequence 16", 0.98, 0.98),
     ]  # fmt: skip

@@ -9,9 +9,8 @@ import sys
 import time
 from pathlib import Path
 
-from engine.cluster.claims import ClaimTable
-from engine.cluster.engine import Piece
-from engine.cluster.nodes import ClusterNode
+from engine.cluster.nodes import ClusterNode, Piece
+from engine.cluster.ray_engine import ClaimTable
 from engine.system import processes
 
 SUPPORT = Path(__file__).parent
@@ -57,7 +56,8 @@ class ProcessCluster:
     def __init__(self, folder, remote):
         self.folder, self.remote = folder, remote
         self.slots, self.threads, self.surveyors, self.environments = [], {}, {}, {}
-        self.claims = ClaimTable()
+        self.builders = set()
+        self.claims = ClaimTable(self.builders.__contains__)
 
     def add(self, name, *, cpus=1, **variables):
         environment = {k: v for k, v in os.environ.items() if not k.startswith("RECIPE_")}
@@ -115,6 +115,7 @@ class ProcessEngine:
     def __init__(self, cluster, builder):
         self.shown = "the processes of a test"
         self.cluster, self.builder = cluster, builder
+        cluster.builders.add(builder)
         self.waiting = []
         self.own = set()
 
@@ -185,9 +186,9 @@ class ProcessEngine:
         return self.cluster.claims.claim(key, self.builder)
 
     def release(self, key):
-        self.cluster.claims.hear(self.builder, [key])
+        self.cluster.claims.release(key, self.builder)
 
     def close(self):
-        self.cluster.claims.leave(self.builder)
+        self.cluster.builders.discard(self.builder)
         for slot in [slot for slot in self.cluster.slots if slot.ident in self.own and not slot.pipe.closed]:
             self.cluster.renew(slot)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from summaries import accuracy, row, summary
 
-from engine.builder.findings import Finding
+from engine.builder.why import Finding
 from engine.kit.accuracy.report import Agreement, Work
 from engine.kit.bench.report import BenchReport
 from engine.kit.quantization.report import DynamicReport

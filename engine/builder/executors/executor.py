@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from engine.errors import StepError
+from engine.machine import cpu
 
 if TYPE_CHECKING:
     from engine.builder.job import Job
@@ -141,3 +143,23 @@ class Executor(Protocol):
 
     def close(self) -> None:
         """End all jobs and whatever they have started."""
+
+
+_MEMORY_PER_JOB = 4 << 30
+"""Bytes of memory that each of several parallel jobs may need.
+
+The export of MiniLM needs about 1 GB at its peak, and the export of BERT-large needs about 4 GB.
+"""
+
+
+def default_slots() -> int:
+    """Return how many jobs run at once by default, by the number of CPUs and the memory."""
+    return max(1, min(len(cpu.usable()), (machine_memory() or _MEMORY_PER_JOB) // _MEMORY_PER_JOB))
+
+
+def machine_memory() -> int:
+    """Return the bytes of memory that this machine has; 0 if the system does not say."""
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (ValueError, OSError):
+        return 0

@@ -12,7 +12,7 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, cast
 
-from engine.builder.executors import slots as slots_of_machine
+from engine.builder.executors.executor import machine_memory
 from engine.builder.executors.outcomes import crash, outcome, overtime
 from engine.builder.executors.zygotes import Lineage, ZygoteHandle
 from engine.builder.worker_task import Outcome, WorkerTask
@@ -65,7 +65,7 @@ class LocalExecutor:
     def __init__(self, slots: int, *, memory: int | None = None) -> None:
         """By default, jobs share all memory of this machine."""
         self.slots = slots
-        self._memory = memory or slots_of_machine.memory() or sys.maxsize
+        self._memory = memory or machine_memory() or sys.maxsize
         self._zygotes: list[ZygoteHandle] = []
         self._jobs: list[_Job] = []
         self._alone: set[str] = set()

@@ -7,8 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from engine.builder.answers import MissingPackageError, WorkerAnswer, error_of
-from engine.builder.worker_task import Outcome, WorkerTask
+from engine.builder.worker_task import MissingPackageError, Outcome, WorkerAnswer, WorkerTask, error_of
 from engine.digest import Digest
 from engine.errors import StepError, UserError
 from engine.system import regular

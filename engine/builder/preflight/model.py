@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import importlib
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from engine import tasks
 from engine.builder import sources
 from engine.builder.lookup import Lookup
 from engine.builder.preflight import architecture
@@ -15,11 +18,15 @@ from engine.errors import RecipeError, UserError
 from engine.feasibility.facts import ModelFacts
 from engine.kit.checkpoints import checkpoint as checkpoints
 from engine.kit.checkpoints import json_files, model_files, published, sentences, unbuildable, weights
+from engine.kit.inputs import index_ranges, token_inputs
+from engine.kit.onnx import onnx_files, onnx_source
+from engine.machine import imports
 from engine.recipe import paths
 from engine.recipe.schema import Recipe
 from engine.step import Source
 from engine.store.opening import open_store
 from engine.system import own_stores
+from engine.tasks import Classes, Modality, Unfit, answer
 
 
 @dataclass(frozen=True)
@@ -149,3 +156,68 @@ def _look_at_tokenizer(directory: Path) -> None:
         from engine.kit.inputs import tokenizer
 
         tokenizer.read(path)
+
+
+_QUIET = "ORT_DISABLE_TELEMETRY"
+"""The variable that keeps ONNX Runtime from writing a database into the home folder, and from using the network."""
+
+
+def look_at_onnx_file(subject: CheckedVariant) -> None:
+    """Raise RecipeError where a package cannot answer with the .onnx file, or ONNX Runtime cannot load it.
+
+    ONNX Runtime runs the original of every ONNX model.
+    """
+    path = subject.onnx_file
+    if path is None or subject.facts is None:
+        return
+    _look_at_outputs(subject, path)
+    if (tokenizer := subject.tokenizer) is not None:
+        with subject.at("model", "tokenizer"):
+            ranges = index_ranges.of(token_inputs.standardized(onnx_source.read(path)))
+            published.refuse_more_tokens(tokenizer, ranges.get("input_ids"))
+    if imports.location("onnxruntime") is None:
+        return
+    _import_quietly()
+    from engine.runtimes.onnxruntime import loadable
+
+    with subject.at("model", "source"):
+        loadable.refuse(onnx_source.read(path), path, size=subject.facts.bytes)
+
+
+def _look_at_outputs(subject: CheckedVariant, path: Path) -> None:
+    """Raise RecipeError where the outputs of a file are not those of the recipe's task."""
+    recipe = subject.recipe
+    task, triton = tasks.known(recipe.model.task or ""), recipe.package.triton
+    if task is None or not (task.classes or task.context) or not (triton.postprocess and triton.tokenizer):
+        return
+    if task.modality is Modality.TEXT and recipe.model.tokenizer is None:
+        return
+    from engine.kit.triton.answers import by_task, scores
+    from engine.kit.triton.config import Signature
+
+    model, axes = onnx_source.read(path), 3 if task.classes is Classes.TOKENS else 2
+    signature = Signature({}, onnx_files.outputs(model))
+    with subject.at("model", "task"):
+        try:
+            for name in task.outputs:
+                output, _ = answer.output(signature, name, axes=axes, alone=not task.context)
+                if task.classes is None:
+                    scores.refuse_activated(model, output.name, axes=axes)
+                else:
+                    answer.extent(output)
+                    scores.behind(model, output.name, axes=axes)
+        except Unfit as reason:
+            raise by_task.refusal(task.name, reason) from None
+
+
+def _import_quietly() -> None:
+    """Import ONNX Runtime so that it writes no file: `recipe check` writes nothing."""
+    before = os.environ.get(_QUIET)
+    os.environ[_QUIET] = "1"
+    try:
+        importlib.import_module("onnxruntime")
+    finally:
+        if before is None:
+            del os.environ[_QUIET]
+        else:
+            os.environ[_QUIET] = before

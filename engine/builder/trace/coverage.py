@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
-from typing import ClassVar
+from functools import cached_property, lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar
 
-from engine.builder.trace import allowed, packages
+from engine.builder.trace import allowed, call_sites, packages
 from engine.builder.trace.allowed import ReadingCode
-from engine.builder.trace.declaring import FACTS, gap_of
-from engine.builder.trace.naming import Naming
-from engine.builder.trace.places import OURS
-from engine.builder.trace.reads import PATHS, Kind, Read
+from engine.builder.trace.call_sites import OURS
+from engine.builder.trace.gaps import FACTS, Naming, gap_of
+from engine.builder.trace.reads import FILE_NAME, PATHS, Kind, Read, decode
+from engine.errors import StepError
 from engine.events import Gap
 from engine.facts import Known
-from engine.key import input_row
+from engine.key import Key, input_row
 from engine.reporting import TypedReport
+from engine.store.record import Record
+from engine.system import regular
+
+if TYPE_CHECKING:
+    from engine.builder.job import Job
+    from engine.builder.lookup import Lookup
 
 _MOST_NAMES = 40
 """The greatest number of names in a group of a trace, and the greatest number of gaps in a trace."""
@@ -192,3 +200,72 @@ class _Judge:
         if package == OURS:
             return ReadingCode.RECIPE
         return ReadingCode.STEP if package == self._rows.package else ReadingCode.LIBRARY
+
+
+_FACT = "facts."
+"""The beginning of the names of a key's rows with facts."""
+
+
+def trace_of_run(lookup: Lookup, job: Job, key: Key, inputs: Mapping[str, Record], folder: Path) -> Trace:
+    """Return what a job read, from the files that its worker left in `folder`.
+
+    Raises StepError where the worker left none, or where they are damaged: nobody can say then what the job depends on.
+    """
+    try:
+        files = (folder / FILE_NAME, *folder.glob(f"{FILE_NAME}.*"))
+        every = [read for file in files for read in decode(regular.read(file))]
+    except (OSError, ValueError) as error:
+        raise StepError(
+            f"nobody can say what the job {job.name!r} has read",
+            [f"the list of its worker cannot be read: {error}"],
+            "build again; a step must not write into the folder around `out`",
+        ) from error
+    return examine(every, _rows(lookup, job, key, inputs))
+
+
+@lru_cache(maxsize=16)
+def encoded_trace(trace: Trace) -> bytes:
+    """Return a trace as the bytes that the store keeps. Many jobs of a step have the same trace."""
+    return json.dumps({"version": trace.version, **trace.to_json()}, sort_keys=True).encode()
+
+
+def trace_of_record(lookup: Lookup, record: Record) -> Trace | None:
+    """Return the trace of the run that made a record; None for a record without a readable trace."""
+    content = lookup.store.trace(record)
+    if content is None:
+        return None
+    raw = json.loads(content)
+    try:
+        return Trace.from_json(raw, raw.pop("version"))
+    except ValueError:
+        return None
+
+
+def _rows(lookup: Lookup, job: Job, key: Key, inputs: Mapping[str, Record]) -> Rows:
+    traits = job.traits
+    return Rows(
+        call_sites.package_of_class(traits.kind),
+        root=next(iter(call_sites.roots_of(call_sites.package_of_class(traits.work))), ""),
+        inputs={name: str(lookup.store.artifact_path(record.artifact)) for name, record in inputs.items()},
+        sources={
+            name: tuple(map(os.path.abspath, lookup.source(source).files)) for name, source in traits.sources.items()
+        },
+        code=tuple(os.path.abspath(path) for path, _ in lookup.rows.code_read(job)),
+        tools=traits.tools,
+        installed=_installed,
+        facts=(lambda: _facts(job, key)) if any(row.startswith(_FACT) for row in key) else dict,
+    )
+
+
+def _installed(tool: str) -> str:
+    from engine.machine import tools
+
+    return tools.build(tool).value
+
+
+def _facts(job: Job, key: Key) -> dict[str, Known]:
+    names = [row.removeprefix(_FACT) for row in key if row.startswith(_FACT)]
+    from engine.builder import facts
+
+    hardware = job.step.hardware()
+    return {name: facts.of(name, hardware) for name in names}

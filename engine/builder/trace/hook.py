@@ -12,7 +12,7 @@ from typing import Any
 from engine.builder import audit
 from engine.builder.audit import Handler
 from engine.builder.executors import environment
-from engine.builder.trace import places
+from engine.builder.trace import call_sites
 from engine.builder.trace.reads import Kind
 from engine.builder.trace.recorder import Recorder
 
@@ -64,7 +64,7 @@ def recording(step: str, folder: str, inputs: Iterable[str]) -> AbstractContextM
 
     `step` is the class of the job's step, written as `module:Class`. `inputs` are the paths of the job's inputs.
     """
-    return _RECORDER.recording(folder, places.package_of_class(step), tuple(inputs))
+    return _RECORDER.recording(folder, call_sites.package_of_class(step), tuple(inputs))
 
 
 def _on_open(arguments: tuple[Any, ...], frame: FrameType) -> None:

@@ -9,7 +9,7 @@ import re
 import sys
 from functools import cache
 
-from engine.builder.trace.places import is_standard
+from engine.builder.trace.call_sites import is_standard
 from engine.plugins import METADATA
 
 PYTHON = "python"

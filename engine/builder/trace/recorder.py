@@ -9,8 +9,8 @@ import sys
 from collections.abc import Iterator, Sequence
 from types import FrameType
 
-from engine.builder.trace import packages, places
-from engine.builder.trace.places import ENGINE, OURS, ReadSite
+from engine.builder.trace import call_sites, packages
+from engine.builder.trace.call_sites import ENGINE, OURS, ReadSite
 from engine.builder.trace.reads import FILE_NAME, PATHS, Kind, Read, encode
 
 _MAPPED = re.compile(rb"/.*")
@@ -63,8 +63,8 @@ class Recorder:
         `package` is the top-level package of the job's step. No file is written for a job that fails, nor by a copy of
         the process that the job has forked.
         """
-        self._package, self._roots = package, places.roots_of(package)
-        self._own = (ENGINE, *self._roots, *map(places.without_links, self._roots))
+        self._package, self._roots = package, call_sites.roots_of(package)
+        self._own = (ENGINE, *self._roots, *map(call_sites.without_links, self._roots))
         self._inputs, self._folder = inputs, folder
         self._written, self._folders = set(), (folder + os.sep,)
         with self.importing():
@@ -76,27 +76,28 @@ class Recorder:
         """Note that the present job reads something; `frame` is the code that reads."""
         if not self._is_noting:
             return
-        reader = next(places.readers(frame), None)
-        key = (kind, name, "" if reader is None else places.package_of_frame(reader))
+        readers = call_sites.readers(frame)
+        reader = next(readers, None)
+        key = (kind, name, "" if reader is None else call_sites.package_of_frame(reader))
         if key not in self._reads:
-            site = self._reads[key] = places.site_of(frame)
+            site = self._reads[key] = call_sites.site_of(() if reader is None else (reader, *readers))
             if self._is_copy:
                 self._forward(self._finished(kind, name, site))
 
     def read_path(self, path: str, kind: Kind, frame: FrameType | None) -> None:
         """Note that the present job reads a file or folder, unless the job has written it before."""
-        path = places.source_of(path)
+        path = call_sites.source_of(path)
         if path not in self._written and not f"{path}{os.sep}".startswith(self._folders):
             self.read(kind, path, frame)
 
     def status(self, path: str, frame: FrameType | None) -> None:
         """Note that the step's own code asks whether a path exists, or what is there. Libraries ask all the time."""
-        if self._is_noting and places.asks(frame, self._roots):
+        if self._is_noting and call_sites.asks(frame, self._roots):
             self.read_path(path, Kind.STATUS, frame)
 
     def code(self, path: str, frame: FrameType | None) -> None:
         """Note that a module's file is loaded. Of the modules of an installed package, the first one is noted."""
-        path = places.source_of(path)
+        path = call_sites.source_of(path)
         self._loaded.add(path)
         package = self._named(Kind.FILE, path)
         if self._is_noting and package not in self._packages:
@@ -105,13 +106,13 @@ class Recorder:
 
     def imports(self, names: Sequence[str], frame: FrameType | None) -> None:
         """Note that an import statement names modules, which a library may have loaded before."""
-        importer = next(places.readers(frame), None)
+        importer = next(call_sites.readers(frame), None)
         if importer is None:
             return
-        of_package = self._imports.setdefault(places.package_of_frame(importer), {})
+        of_package = self._imports.setdefault(call_sites.package_of_frame(importer), {})
         for name in names:
             if name not in of_package:
-                of_package[name] = places.nearest_site(importer)
+                of_package[name] = call_sites.site_of((importer,))
 
     def written(self, path: str, *, folder: bool = False) -> None:
         """Note that the present job makes a file or folder, whose content is no read of the job."""
@@ -150,7 +151,7 @@ class Recorder:
         for package in dict.fromkeys((self._package, OURS)):
             for name, site in self._imports.get(package, {}).items():
                 if (file := _file_of(sys.modules.get(name))) is not None:
-                    yield places.source_of(file), site
+                    yield call_sites.source_of(file), site
 
     def _own_files(self) -> Iterator[str]:
         """Yield the files of the step's package and of this program that are loaded.
@@ -158,7 +159,7 @@ class Recorder:
         Python opens no file for a module that was loaded before this recorder was installed.
         """
         files = (*self._loaded, *map(_file_of, list(sys.modules.values())))
-        yield from (places.source_of(file) for file in files if file is not None and file.startswith(self._own))
+        yield from (call_sites.source_of(file) for file in files if file is not None and file.startswith(self._own))
 
     def _finished(self, kind: Kind, name: str, site: ReadSite) -> Read:
         """Return a read as the builder gets it: a file of an installed package stands for the package."""

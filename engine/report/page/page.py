@@ -13,8 +13,8 @@ from pathlib import Path
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from engine.builder.findings import Finding
 from engine.builder.summary import Summary
+from engine.builder.why import Finding
 from engine.report import graph
 from engine.report import history as past_builds
 from engine.report.overview import VariantOverview

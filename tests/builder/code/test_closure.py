@@ -228,5 +228,5 @@ def test_no_module_of_the_code_row_is_large():
     """The mechanism stays one that a newcomer can read: the code row and its closure have at most 540 lines."""
     room = Path(closure.__file__).parent
     lines = [len(path.read_text("utf-8").splitlines()) for path in room.glob("*.py")]
-    assert len(lines) >= 4
+    assert len(lines) >= 3
     assert sum(lines) <= 540

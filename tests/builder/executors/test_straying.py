@@ -12,10 +12,9 @@ import small_builds
 import toy
 
 from engine import digest
-from engine.builder.answers import WorkerAnswer
 from engine.builder.executors.local import LocalExecutor
 from engine.builder.executors.outcomes import outcome
-from engine.builder.worker_task import WorkerTask
+from engine.builder.worker_task import WorkerAnswer, WorkerTask
 from engine.events import Ended
 from engine.store.store import Store
 from engine.system import processes

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 import engine
-from engine.builder.trace import declaring
 from engine.builder.trace.coverage import Rows, examine
+from engine.builder.trace.gaps import refuse_uncovered_code
 from engine.builder.trace.reads import Kind, Read, decode, encode
 from engine.errors import StepError
 from engine.facts import Known
@@ -107,12 +107,12 @@ def test_a_file_of_this_program_or_of_the_package_of_the_step_that_no_row_has_fa
         ("engine/api.py", True), ("stamp_package/more.txt", True), ("stamp_package/", True), ("/etc/sky", False),
     ]  # fmt: skip
     with pytest.raises(StepError, match="'stamp' uses code or data that its key does not cover") as caught:
-        declaring.refuse_uncovered_code("stamp", gaps)
+        refuse_uncovered_code("stamp", gaps)
     assert [fact.partition(": ")[0] for fact in caught.value.facts] == [
         "stamp_package/step.py:7 uses engine/api.py", "stamp_package/step.py:7 uses stamp_package/more.txt",
         "stamp_package/step.py:7 uses stamp_package/",
     ]  # fmt: skip
-    declaring.refuse_uncovered_code("stamp", gaps[3:])
+    refuse_uncovered_code("stamp", gaps[3:])
 
 
 def test_a_trace_is_bounded_and_says_what_it_leaves_out():

@@ -10,12 +10,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Unpack
 
-from engine.builder.findings import Finding, examine
 from engine.builder.lookup import Lookup
 from engine.builder.planning import variants
 from engine.builder.selection import Reading, Selection, listed, select, store_of
 from engine.builder.summary import Summary, carrying, summarize
 from engine.builder.variant import PlannedVariant
+from engine.builder.why import Finding, examine
 from engine.errors import UsageError
 from engine.key import Key
 from engine.recipe.project import project_of

@@ -1,10 +1,10 @@
-"""Places: which code caused a read, and where code lies."""
+"""Call sites: which code caused a read, and where code lies."""
 
 from __future__ import annotations
 
 import importlib.util
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from types import FrameType
@@ -39,15 +39,9 @@ class ReadSite:
         return next((line for line in self.lines if line.startswith(roots)), "")
 
 
-def site_of(frame: FrameType | None) -> ReadSite:
-    """Return the site of a read in a stack of frames."""
-    frames = list(readers(frame))
+def site_of(frames: Sequence[FrameType]) -> ReadSite:
+    """Return the site of a read from the frames that `readers` yields, or from the nearest of them alone."""
     return ReadSite(_module(frames[0]) if frames else "", tuple(map(_line, frames)))
-
-
-def nearest_site(reader: FrameType) -> ReadSite:
-    """Return the site of a read without the code that led to the code of the frame `reader`."""
-    return ReadSite(_module(reader), (_line(reader),))
 
 
 def readers(frame: FrameType | None) -> Iterator[FrameType]:

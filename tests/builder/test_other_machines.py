@@ -5,8 +5,8 @@ import pytest
 from engine_steps import Compare, Compile, First, Graph, HandOn, Pack, Recall, SameCapability, SameMajor, Try
 from small_builds import build, project_in, states, variant
 
-from engine.builder.findings import examine
 from engine.builder.lookup import Lookup
+from engine.builder.why import examine
 from engine.key import Change
 from engine.machine import local_gpus, tools
 from engine.machine.local_gpus import LocalGpu

@@ -6,15 +6,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from engine.builder import reports
-from engine.builder.job import Job
+from engine.builder.job import Job, current_report, report_version
 from engine.builder.lookup import Lookup, content_of
+from engine.builder.states import urgencies
 from engine.builder.variant import PlannedVariant
 from engine.errors import UserError
 from engine.key import CODE, Change, Key, changes, digest_of, is_input
+from engine.step import Section
 from engine.store.heads import Head
 from engine.store.record import Record
-from engine.text import distribution
+from engine.text import distribution, lists
 
 State = Literal["cached", "stale", "new", "unknown"]
 
@@ -108,11 +109,11 @@ def _examine(job: Job, earlier: Mapping[str, Finding], head: Head, lookup: Looku
     if not missing and last and last.key == digest_of(key):
         return Finding(job, "stale", (_lost(job, before),), key=key)
     rewired = tuple(recipe) if last is None or last.needs != dict(job.needs) else ()
-    away = lookup.away(job)
+    waits_for = lookup.waits_for(job)
     if before is None:
-        nearest = () if away is None else lookup.elsewhere.nearest(job.name, key, away)
+        nearest = () if waits_for is None else lookup.other_machines.nearest(job.name, key, waits_for)
         return Finding(job, "unknown" if missing else "new", (*nearest, *rewired), key)
-    rows = changes(before.key, key) if away is None else lookup.elsewhere.differences(before, key, away)
+    rows = changes(before.key, key) if waits_for is None else lookup.other_machines.differences(before, key, waits_for)
     return Finding(job, "unknown" if missing else "stale", (*rows, *rewired), key, maker_version=before.maker_version)
 
 
@@ -121,12 +122,12 @@ def _with_cost(finding: Finding, head: Head, other: str, lookup: Lookup) -> Find
 
     `other` is the recipe file that the head is of, if it is another.
     """
-    last, away = head.jobs.get(finding.job.name), lookup.away(finding.job)
+    last, waits_for = head.jobs.get(finding.job.name), lookup.waits_for(finding.job)
     record = lookup.store.read(last.key) if last and last.key else None
     cost = Cost(last.seconds) if last and last.seconds is not None else None
     if record is not None:
         cost = Cost(record.seconds, _machine_of(record, lookup.rows.machine))
-    return replace(finding, cost=cost, compared_with=other, waits_for=None if away is None else str(away))
+    return replace(finding, cost=cost, compared_with=other, waits_for=None if waits_for is None else str(waits_for))
 
 
 def _machine_of(record: Record, here: Mapping[str, str]) -> str:
@@ -139,8 +140,8 @@ def _lost(job: Job, before: Record | None) -> Change:
     """Return why a job with an unchanged key runs again, as a Change: its record or artifact is missing or damaged."""
     if before is None:
         return Change("record", "stored", "missing or damaged")
-    if reports.current(type(job.step), before) is None:
-        known = reports.version_of(type(job.step))
+    if current_report(type(job.step), before) is None:
+        known = report_version(type(job.step))
         return Change("report", f"version {before.report_version}", f"cannot be read as version {known}")
     if job.hermetic and not before.trace:
         return Change("trace", "none", "needed, because the recipe is hermetic")
@@ -149,3 +150,106 @@ def _lost(job: Job, before: Record | None) -> Change:
 
 def _recipe_changes(head: Head, variant: PlannedVariant) -> tuple[Change, ...]:
     return changes(dict(head.recipe), dict(variant.subject.fields)) if head.recipe else ()
+
+
+@dataclass(frozen=True)
+class Total:
+    """The cost of all jobs that a build would run, as far as earlier runs tell."""
+
+    seconds: float
+    """The sum of the seconds of all jobs."""
+    elapsed: float
+    """The least time of the build, if `parallel` jobs may run at once.
+
+    It follows from the longest chain and from the sum of the jobs. No other job runs beside one that measures time.
+    """
+    parallel: int
+    unknown: int
+    """The number of jobs about whose duration the store knows nothing."""
+    waiting: int
+    """The number of jobs that wait for hardware of another machine; their seconds do not count."""
+
+
+def total(findings: Sequence[Finding], parallel: int) -> Total | None:
+    """Return the cost of all jobs that are not cached; None if all are cached. Equal jobs of variants count once."""
+    twins = numbered_twins(findings)
+    first = {twins[finding.job.recipe, finding.job.name]: finding for finding in reversed(findings)}
+    due = {twin: finding for twin, finding in reversed(first.items()) if finding.state != "cached"}
+    if not due:
+        return None
+    here = {twin: finding for twin, finding in due.items() if finding.waits_for is None}
+    seconds = {twin: finding.cost.seconds for twin, finding in here.items() if finding.cost is not None}
+    needs = [
+        (twin, [each for name in finding.job.earlier if (each := twins[finding.job.recipe, name]) in here])
+        for twin, finding in here.items()
+    ]
+    beside = {twin: 0.0 if here[twin].job.traits.exclusive else seconds.get(twin, 0.0) for twin in here}
+    longest = max(urgencies(needs, beside).values(), default=0.0)
+    alone = sum(seconds.values()) - sum(beside.values())
+    return Total(
+        seconds=sum(seconds.values()),
+        elapsed=alone + max(longest, sum(beside.values()) / parallel),
+        parallel=parallel,
+        unknown=len(here) - len(seconds),
+        waiting=len(due) - len(here),
+    )
+
+
+def numbered_twins(findings: Sequence[Finding]) -> dict[tuple[str, str], int]:
+    """Return a number for each job; jobs of several variants that are the same work have the same number."""
+    numbers: dict[object, int] = {}
+    twins: dict[tuple[str, str], int] = {}
+    for finding in findings:
+        job = finding.job
+        twins[job.recipe, job.name] = numbers.setdefault(_work(job, twins), len(numbers))
+    return twins
+
+
+def _work(job: Job, twins: Mapping[tuple[str, str], int]) -> object:
+    """Return what makes two jobs the same work: the step, its options, and the jobs whose outputs it reads."""
+    traits = job.traits
+    read = tuple((name, twins[job.recipe, maker]) for name, maker in job.needs.items())
+    return traits.kind, repr(sorted(traits.options.items())), tuple(sorted(traits.sources.items())), read
+
+
+@dataclass(frozen=True)
+class Upgrade:
+    """The jobs that run again because of an upgrade; equal jobs of variants count once."""
+
+    versions: tuple[str, ...]
+    """The versions of this program that made the last results; "" for a version that did not say so."""
+    jobs: int
+    engines: int
+    """How many of the jobs compile a TensorRT engine."""
+    gpus: tuple[str, ...]
+    """The GPUs of these engines, by their names in the catalogue."""
+
+    def __str__(self) -> str:
+        before = " and ".join(map(distribution.earlier, self.versions))
+        gpus = f" ({', '.join(self.gpus)})" if self.gpus else ""
+        engines = f", of these {lists.counted(self.engines, 'TensorRT engine')}{gpus}" if self.engines else ""
+        again = f"{lists.counted(self.jobs, 'job')} would run again{engines}"
+        return f"after the upgrade from {before} to {distribution.running()}: {again}"
+
+    def fields(self) -> dict[str, object]:
+        """Return the upgrade as JSON values; a version is null where it is not known."""
+        return {
+            "from": [version or None for version in self.versions],
+            "to": distribution.version() or None,
+            "jobs": self.jobs,
+            "engines": self.engines,
+            "gpus": list(self.gpus),
+        }
+
+
+def upgrade(findings: Sequence[Finding]) -> Upgrade | None:
+    """Return what an upgrade makes run again; None if it makes nothing run again."""
+    twins = numbered_twins(findings)
+    again = {twins[each.job.recipe, each.job.name]: each for each in findings if each.is_upgrade}
+    if not again:
+        return None
+    steps = [each.job.step for each in again.values()]
+    hardware = [step.hardware() for step in steps if step.section is Section.ENGINE]
+    gpus = dict.fromkeys(device.name for each in hardware if each is not None for device in each.devices)
+    versions = {each.maker_version or "" for each in again.values()}
+    return Upgrade(tuple(sorted(versions)), len(again), len(hardware), tuple(gpus))

@@ -6,10 +6,10 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
-from engine.builder.trace.naming import Naming
+from engine.builder.trace import call_sites
+from engine.builder.trace.call_sites import ENGINE, OURS
 from engine.builder.trace.packages import DESCRIBES
-from engine.builder.trace.places import OURS
-from engine.builder.trace.reads import Kind, Read
+from engine.builder.trace.reads import PATHS, Kind, Read
 from engine.errors import StepError
 from engine.events import Gap
 from engine.store.record import Record
@@ -17,6 +17,46 @@ from engine.store.record import Record
 FACTS: Mapping[str, str] = {"the number of CPUs": "cpu.count"}
 """The fact that stands for a property of the machine."""
 _WORDS: Mapping[str, str] = {Kind.STATUS: "existence or status of"}
+
+
+class Naming:
+    """The names of reads of a job whose step lies in the Python package `root`, a folder or a file."""
+
+    def __init__(self, root: str) -> None:
+        self._root = root
+        self.folder = root if root.endswith(os.sep) else root and os.path.join(os.path.dirname(root), "")
+        """The folder of the step's package; for a module without a package, the folder of the module."""
+        self._bases = {ENGINE: _around(ENGINE), self.folder: _around(root)}
+        self._home = os.path.expanduser("~") + os.sep
+
+    def portable(self, read: Read) -> str:
+        """Return the name of a read: relative to the package of the step, to this program or to the home folder."""
+        return self.path(read.name) if read.kind in (*PATHS, Kind.PROGRAM) else read.name
+
+    def path(self, path: str) -> str:
+        """Return the portable name of a path."""
+        for folder, base in self._bases.items():
+            if folder and f"{path}{os.sep}".startswith(folder):
+                return path[len(base) :]
+        return f"~{os.sep}{path[len(self._home) :]}" if path.startswith(self._home) else path
+
+    def is_own(self, path: str) -> bool:
+        """Say whether a file belongs to this program or to the package of the step.
+
+        Data beside a module without a package belongs to it, and another module there is a package of its own.
+        """
+        real = map(call_sites.without_links, (path, self.folder, self._root))
+        return self._is_own(path, self.folder, self._root) or self._is_own(*real)
+
+    @staticmethod
+    def _is_own(path: str, folder: str, root: str) -> bool:
+        beside = folder != "" and path.startswith(folder) and not path.endswith(".py")
+        return beside or path.startswith((ENGINE, root or ENGINE))
+
+
+def _around(root: str) -> str:
+    """Return the folder that contains a package's folder or a module's file."""
+    return os.path.join(os.path.dirname(root.removesuffix(os.sep)), "")
 
 
 def gap_of(read: Read, naming: Naming, package: str) -> Gap:
@@ -56,7 +96,7 @@ def refuse_uncovered_code(job: str, gaps: Sequence[Gap]) -> None:
         )
 
 
-def refuse(job: str, gaps: Sequence[Gap]) -> None:
+def refuse_gaps(job: str, gaps: Sequence[Gap]) -> None:
     """Raise StepError if a job of a hermetic recipe has read something that no row of its key covers."""
     if gaps:
         raise StepError(

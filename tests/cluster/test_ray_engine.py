@@ -1,13 +1,33 @@
-"""A cluster that goes while a builder talks to it: each question to it ends with one error that says so."""
+"""Of all builders in a cluster, one has the right to a key; and a cluster that goes ends a build with one error."""
 
-import threading
 from types import SimpleNamespace
 
 import pytest
 
 from engine.cluster.nodes import ClusterNode, Lane
-from engine.cluster.ray_engine import RayEngine
+from engine.cluster.ray_engine import ClaimTable, RayEngine
 from engine.errors import UserError
+
+
+def test_one_builder_has_a_key_until_it_gives_it_back():
+    table = ClaimTable({"a", "b"}.__contains__)
+    assert table.claim("k", "a") == ""
+    assert table.claim("k", "a") == ""
+    assert table.claim("k", "b") == "a"
+    table.release("k", "b")
+    assert table.claim("k", "b") == "a"
+    table.release("k", "a")
+    assert table.claim("k", "b") == ""
+
+
+def test_the_keys_of_a_builder_that_has_gone_are_free():
+    builders = {"a", "b", "c"}
+    table = ClaimTable(builders.__contains__)
+    table.claim("k", "a")
+    table.claim("l", "b")
+    builders.remove("a")
+    assert (table.claim("k", "c"), table.claim("l", "c")) == ("", "b")
+
 
 NODE = ClusterNode("a", "a", 1, 100, 0)
 
@@ -33,9 +53,8 @@ def engine(error):
     self.shown, self.lost_cluster, self.builder = "ray://head:10001", RaySystemError, "me"
     self._on = lambda *_arguments, **_named: remote
     self._survey = self._task = remote
-    self._claims = SimpleNamespace(claim=remote, hear=remote)
+    self._claims = SimpleNamespace(claim=remote)
     self._journal, self._tasks_on, self._runs = None, {}, {}
-    self._released, self._telling, self._ended = ["key"], threading.Lock(), threading.Event()
     return self
 
 
@@ -52,11 +71,6 @@ def engine(error):
 def test_a_question_to_a_cluster_that_has_gone_ends_with_one_error(question, error):
     with pytest.raises(UserError, match=r"the cluster ray://head:10001 has gone\n  no route"):
         question(engine(error))
-
-
-def test_a_builder_that_waits_for_other_builders_hears_that_the_cluster_has_gone():
-    with pytest.raises(UserError, match="has gone"):
-        engine(ConnectionError("no route")).poll(0.0)
 
 
 def test_an_error_of_the_claim_table_alone_does_not_end_a_build():

@@ -1,4 +1,4 @@
-"""Examining: recipes and everything that a build would read or need here are checked, and nothing is written."""
+"""The check of recipes: their text, and all that a build would read or need here; nothing is written."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Find records from other machines for a job whose hardware this machine lacks."""
+"""Other machines: their records, for a job whose hardware this machine lacks."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _MACHINE = ("facts.", "env.")
 _TOOL = "tools."
 
 
-class Elsewhere:
+class OtherMachines:
     """All records of a store.
 
-    An `Elsewhere` reads the records when it is first used, and again after records were added to the store.
+    They are read when they are first asked for, and again after records were added to the store.
     """
 
     def __init__(self, store: Store) -> None:
@@ -35,8 +35,11 @@ class Elsewhere:
     def fitting(self, key: Key, hardware: Hardware) -> Iterator[Record]:
         """Yield the records of a job from machines with the required hardware, the latest record first.
 
-        `key` is the job's key without the rows that only a machine with the hardware can compute.
+        `key` is the job's key without the rows that only a machine with the hardware can compute. What the remote has
+        of the job comes into the store before.
         """
+        if self._store.tier is not None:
+            self._store.tier.gather(key)
         same = (record for record in self._every() if record.key["code"] == key["code"])
         return (record for record in same if not self.differences(record, key, hardware))
 

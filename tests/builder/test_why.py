@@ -7,10 +7,9 @@ import toy
 from small_builds import build, project_in, variant
 
 from engine.builder.code import closure
-from engine.builder.costs import Total, total, upgrade
-from engine.builder.findings import Cost, Finding, examine
 from engine.builder.live_rows import LiveRows
 from engine.builder.lookup import Lookup
+from engine.builder.why import Cost, Finding, Total, examine, total, upgrade
 from engine.digest import Digest
 from engine.key import Change
 from engine.report import costs

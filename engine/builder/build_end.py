@@ -1,23 +1,23 @@
-"""The end of a build: older packages leave `build/`, and the heads and the history of variants are written."""
+"""The end of a build: older packages leave `build/`, heads and history are written, and the last event is told."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
 
-from engine.builder import reports
+from engine.builder.job import current_report
 from engine.builder.lookup import Lookup
 from engine.builder.options import Options
 from engine.builder.states import PASSED, Ticket
 from engine.builder.variant import UnreadRecipe
 from engine.digest import Digest
 from engine.errors import Exit, StoreError
-from engine.events import BuildFailure, BuildState, Ended, Finished, Noticed
+from engine.events import BuildFailure, BuildState, Ended, Event, Finished, Noticed
 from engine.key import Change, changes, input_row
-from engine.store import history
+from engine.store import file_lock, history
 from engine.store.heads import Head, Unfinished, job_note
 from engine.store.history import HeadlineFigures, JobRun, PastBuild
 from engine.store.materialize import withdraw
@@ -29,6 +29,25 @@ _REPLAYED = "replayed: the latencies were measured in an earlier build"
 _WORST_FIRST = ("failed", "interrupted", "waiting")
 _CONTRADICTED = "{} has another content than an earlier build read, although its size and its times are the same"
 _NOT_VOUCHED = "is from an earlier build, and this build does not vouch for it"
+
+
+def announce(
+    events: Iterable[Event], store: Store, on_event: Callable[[Event], None], whole: Callable[[Finished], Finished]
+) -> Finished:
+    """Hand all events on, each in the thread that waits, and return the last one.
+
+    `whole` adds to the last event what the loop does not know.
+    """
+    if store.tier is not None:
+        store.tier.watch(on_event)
+    last: Finished | None = None
+    with file_lock.announcing(lambda text: on_event(Noticed(text))):
+        for event in events:
+            last = whole(event) if isinstance(event, Finished) else None
+            on_event(last or event)
+    if last is None:
+        raise AssertionError("a build has ended without its last event")
+    return last
 
 
 def conclude(
@@ -168,15 +187,15 @@ def _unfinished(tickets: Sequence[Ticket], head: Head, *, is_what_if: bool) -> U
         return Unfinished(f"ends with {tickets[-1].job.name}", keeps_earlier=is_what_if, jobs=keys)
     ended = [ticket.ended for ticket in tickets if ticket.ended is not None]
     failed = next(((each.job, each.error) for each in ended if each.error is not None), None)
-    away = next((each.waits_for for each in ended if each.waits_for is not None), None)
+    waits_for = next((each.waits_for for each in ended if each.waits_for is not None), None)
     if failed is not None:
         why = f"failed in {failed[0]}: {redaction.redacted(failed[1].what)}"
-    elif away is not None:
-        why = f"waits for {away}"
+    elif waits_for is not None:
+        why = f"waits for {waits_for}"
     else:
         left = next((ticket.job.name for ticket in tickets if ticket.record is None), "its end")
         why = f"stopped before {left}"
-    return Unfinished(why, keeps_earlier=is_what_if or away is None or failed is not None, jobs=keys)
+    return Unfinished(why, keeps_earlier=is_what_if or waits_for is None or failed is not None, jobs=keys)
 
 
 def _add_to_history(lookup: Lookup, tickets: Sequence[Ticket], other: str, *, is_interrupted: bool) -> None:
@@ -231,7 +250,7 @@ def _figures(lookup: Lookup, tickets: Sequence[Ticket]) -> HeadlineFigures:
     from engine.builder.summary import Summary
     from engine.step import Section
 
-    read = {each.job.name: reports.current(type(each.job.step), each.record) for each in tickets if each.record}
+    read = {each.job.name: current_report(type(each.job.step), each.record) for each in tickets if each.record}
     records = {name: record for name, record in read.items() if record is not None}
     figures = Summary(tickets[0].variant, records).headline
     measured = any(_ran(each) for each in tickets if each.job.step.section is Section.BENCH)

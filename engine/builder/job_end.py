@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from engine.builder.job import step_of
+from engine.builder.job import read_report, step_of
 from engine.builder.lookup import Lookup
 from engine.builder.states import Ticket
-from engine.builder.trace import declaring
-from engine.builder.trace.places import OURS
+from engine.builder.trace.call_sites import OURS
+from engine.builder.trace.gaps import gaps_of, refuse_gaps
 from engine.errors import FieldError, JudgementError, PrecisionError, StepError, UserError
 from engine.events import Arrival, Ended, Gap, JobState
 from engine.store.materialize import materialize
@@ -48,7 +48,7 @@ def event_of(ending: Ending, lookup: Lookup, *, is_new: bool, out: Path) -> Ende
             error = refused
     elif isinstance(error, FieldError):
         error = ticket.variant.loaded.error(error.what, *error.path, facts=error.facts, hint=error.hint)
-    away = ticket.away if ending.state == "waiting" and error is None else None
+    waits_for = ticket.waits_for if ending.state == "waiting" and error is None else None
     return Ended(
         ticket.variant.name,
         ticket.job.name,
@@ -57,8 +57,8 @@ def event_of(ending: Ending, lookup: Lookup, *, is_new: bool, out: Path) -> Ende
         key=None if ticket.key is None else str(ticket.digest),
         artifact=None if record is None else str(record.artifact),
         path=None if record is None else lookup.store.artifact_path(record.artifact),
-        waits_for=None if away is None else str(away),
-        advice="" if away is None else lookup.advice(away),
+        waits_for=None if waits_for is None else str(waits_for),
+        advice="" if waits_for is None else lookup.advice(waits_for),
         error=error,
         gaps=gaps,
         arrival=ending.arrival if error is None else None,
@@ -81,10 +81,10 @@ def _accept(ticket: Ticket, record: Record, lookup: Lookup, out: Path) -> tuple[
     Raises UserError for a record that the recipe, its lock or its bounds do not allow.
     """
     traits = ticket.job.traits
-    gaps = declaring.gaps_of(record)
+    gaps = gaps_of(record)
     lookup.accept(ticket.job, record)
     if ticket.job.hermetic:
-        declaring.refuse(ticket.job.name, gaps)
+        refuse_gaps(ticket.job.name, gaps)
     if traits.reads_report and not lookup.rows.is_judged(ticket.job, record):
         _judge(ticket, record)
     if traits.delivers:
@@ -98,11 +98,10 @@ def _accept(ticket: Ticket, record: Record, lookup: Lookup, out: Path) -> tuple[
 def _judge(ticket: Ticket, record: Record) -> None:
     """Compare a job's report with the recipe's bounds. Raises UserError for a missed bound."""
     from engine import feasibility
-    from engine.builder import reports
     from engine.feasibility.facts import ModelFacts
 
     step = ticket.job.step
-    report = reports.read(type(step), record)
+    report = read_report(type(step), record)
     step.judge(report)
     if isinstance(report, ModelFacts):
         feasibility.check_model(ticket.variant.loaded, report)
@@ -110,14 +109,13 @@ def _judge(ticket: Ticket, record: Record) -> None:
 
 def _explained(ticket: Ticket, error: JudgementError) -> JudgementError:
     """Return an error about a precision with the reasons in the reports of the jobs before; any other as it is."""
-    from engine.builder import reports
     from engine.reporting import TypedReport
 
     if not isinstance(error, PrecisionError):
         return error
     facts = list(error.facts)
     for each in ticket.before:
-        report = None if each.record is None else reports.read(type(each.job.step), each.record)
+        report = None if each.record is None else read_report(type(each.job.step), each.record)
         facts += report.reasons() if isinstance(report, TypedReport) else []
     return JudgementError(error.what, facts, error.hint)
 

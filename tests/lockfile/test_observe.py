@@ -11,7 +11,7 @@ from lock_builds import build, frozen, locked, states, variant, write
 from engine.builder.job import Job
 from engine.errors import LockError
 from engine.events import Ended
-from engine.lockfile import reported
+from engine.lockfile.observe import report_of, report_rows
 from engine.step import REPORT
 from engine.store.store import Store
 
@@ -35,13 +35,13 @@ def number(project, plan):
 def test_rows_of_a_report_are_read_back():
     job = Job("r", "count", lock_steps.Count(), {})
     report = {"number": 7, "by_name": {"a.b": 7, "c": 1}, "unit": "1"}
-    rows = reported.rows_of(job, report)
+    rows = report_rows(job, report)
     assert rows == {"number": "7", "by_name.a.b": "7", "by_name.c": "1", "unit": '"1"'}
-    assert reported.report_of(rows) == report
+    assert report_of(rows) == report
 
 
 def test_fields_that_the_lock_does_not_name_are_left_out():
-    assert reported.rows_of(Job("r", "decide", lock_steps.Decide(), {}), {"chosen": "x", "more": 1}) == {"chosen": "x"}
+    assert report_rows(Job("r", "decide", lock_steps.Decide(), {}), {"chosen": "x", "more": 1}) == {"chosen": "x"}
 
 
 def test_the_lock_has_the_figures_and_the_artifacts_that_follow_from_them(project, isa):
