@@ -104,10 +104,6 @@ _SEEN_THROUGH = {
     "facts": ("machine/test_local_gpus.py", "by the facts that are asked for"),
     "step": ("test_step_names.py", "and by every step of steps/"),
     "builder": ("builder/test_loop.py", "its parts are one loop, with toy steps"),
-    "builder/code": (
-        "builder/code/test_semantic_edits.py",
-        "edits of functions, through all files of the room",
-    ),
     "builder/trace": ("builder/trace/test_hook.py", "each way of reading, through all files of the room"),
     "builder/executors": ("builder/executors/test_local.py", "the environment that a worker sees"),
     "client": ("e2e/test_loadtest.py", "lines, loads and figures against a server that answers"),

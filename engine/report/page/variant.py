@@ -18,6 +18,8 @@ from engine.report.page.values import NOTHING, Value
 from engine.step import Section, Step
 from engine.steps.fuse import FuseReport
 
+_LATENCIES = "bench"
+"""The field of `recipe show --json` with the rows of latencies."""
 _NEWEST = 20
 """The most builds of a variant that the page lists."""
 
@@ -40,7 +42,7 @@ class PageVariant:
     @property
     def rows(self) -> list[Value]:
         """The rows of latencies, in the order of the measurement."""
-        return list(self.shown["bench"])
+        return list(self.shown[_LATENCIES])
 
     @property
     def bench(self) -> list[list[Value]]:
