@@ -39,7 +39,7 @@ def claim_a_t4(project):
     folder = project.folder / "claims"
     folder.mkdir()
     program = folder / "nvidia-smi"
-    program.write_text("#!/bin/sh\necho 'Tesla T4, 7.5, 15360, 550.54.15'\n")
+    program.write_text("#!/bin/sh\necho 'Tesla T4, 7.5, 550.54.15'\n")
     program.chmod(0o755)
     metadata = folder / "onnxruntime_gpu-1.31.1.dist-info"
     metadata.mkdir()

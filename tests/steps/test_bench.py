@@ -283,7 +283,7 @@ def test_the_code_that_serves_counts_only_where_something_is_measured_through_it
     here = Bench.for_recipe(recipe(bench=BenchSection()))
     there = Bench.for_recipe(recipe(bench=SERVED))
     names = [{file.name for file in closure.of_step(each).before} for each in (here, there)]
-    assert {"measured.py", "repository.py", "stand_in.py"} <= names[1] - names[0]
+    assert {"measured_server.py", "repository.py", "stand_in.py"} <= names[1] - names[0]
     assert not {name for name in here.code_used() if name.startswith(("engine.server", "engine.kit.triton"))}
 
 

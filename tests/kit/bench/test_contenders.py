@@ -15,11 +15,11 @@ from engine.kit.inputs import bench_inputs
 from engine.kit.onnx import onnx_files
 from engine.machine import cuda
 from engine.recipe.values import Rival
-from engine.runtimes import hardware, registry
+from engine.runtimes import registry, requirements
 from engine.runtimes.execution import Execution
 from engine.runtimes.runner import RivalModel, Runner
 
-ON_T4 = executions.execution("cuda", hardware=hardware.on(["T4"], tool="onnxruntime-gpu"))
+ON_T4 = executions.execution("cuda", hardware=requirements.on(["T4"], tool="onnxruntime-gpu"))
 EAGER = Rival(runtime="pytorch")
 
 
