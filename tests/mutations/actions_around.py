@@ -135,14 +135,14 @@ def patched(path: Path) -> None:
     assert path.stat().st_size == before.st_size
 
 
-def gpu(name: str, capability: str, memory: int, driver: str) -> Action:
+def gpu(name: str, capability: str, driver: str) -> Action:
     """Let `nvidia-smi` tell of a GPU; a later one takes the place of an earlier."""
 
     def act(place: Workplace) -> None:
         programs = place.folder.parent / "programs"
         programs.mkdir(exist_ok=True)
         program = programs / "nvidia-smi"
-        program.write_text(f"#!/bin/sh\necho '{name}, {capability}, {memory}, {driver}'\n")
+        program.write_text(f"#!/bin/sh\necho '{name}, {capability}, {driver}'\n")
         program.chmod(0o755)
         place.environment["PATH"] = f"{programs}{os.pathsep}{os.environ['PATH']}"
 
