@@ -35,7 +35,7 @@ ON_T4 = ("target.device=T4", "target.runtime=tensorrt", "precision=fp16", "valid
         ([word for each in ON_T4 for word in ("--set", each)], 3, "waits for T4"),
     ],
 )
-@pytest.mark.whole("tests/builder/test_endings.py ends builds of toy steps")
+@pytest.mark.whole("tests/builder/test_job_end.py ends builds of toy steps")
 def test_overrides_that_end_early_or_wait_leave_the_results(built, words, code, why):
     before = built("show", "r.yaml", "--json", expect=0).stdout
     built("build", "r.yaml", "-q", *words, expect=code)
@@ -48,7 +48,7 @@ def test_overrides_that_end_early_or_wait_leave_the_results(built, words, code, 
     built("build", "r.yaml", expect=0)
 
 
-@pytest.mark.whole("tests/builder/test_endings.py ends builds of toy steps")
+@pytest.mark.whole("tests/builder/test_job_end.py ends builds of toy steps")
 def test_overrides_that_fail_leave_the_package_and_an_edit_that_fails_moves_it(built):
     package = built.folder / "build" / "m"
     what_if = built("build", "r.yaml", "--set", "precision=int8", "-q", expect=4)
