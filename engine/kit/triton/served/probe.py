@@ -32,7 +32,9 @@ _NO_TYPES = {"TYPE_FP16", "TYPE_BF16"}
 """The types of tensors that a request in JSON cannot have."""
 _OWN_VALUES = {"MAX_NEW_TOKENS": 1}
 """Input -> its value where zero is none: a model that generates text makes one token."""
+_SERVER_ERROR = 500
 _NOT_LOADED = ("is not ready", "unknown model", "no available versions")
+"""What Triton answers for a model that is not loaded. Any other refusal shows that the model answers."""
 _NO_ANSWER = (OSError, ValueError, KeyError)
 _LOOPBACK = {"localhost", "127.0.0.1", "::1"}
 _USUAL_PORT = 8000
@@ -73,12 +75,12 @@ class Probe:
         others = [name for name in names if name not in reasons]
         with ThreadPoolExecutor(max(1, len(others))) as threads:
             reasons.update(zip(others, threads.map(self._reason_of, others), strict=True))
-        found = {name: reason for name in names if (reason := reasons.get(name)) is not None}
-        if self._late in found.values():
+        silent = {name: reason for name in names if (reason := reasons.get(name)) is not None}
+        if self._late in silent.values():
             with contextlib.suppress(*_NO_ANSWER):
                 if self._answered() != before:
-                    return {name: reason for name, reason in found.items() if reason != self._late}
-        return found
+                    return {name: reason for name, reason in silent.items() if reason != self._late}
+        return silent
 
     def dead_processes(self) -> dict[str, str]:
         """Return the models with a Python process that has ended, and the ensembles that use one, each with the reason.
@@ -123,7 +125,9 @@ class Probe:
                     return _message(text)
         except urllib.error.HTTPError as error:
             text = error.read().decode("utf-8", "replace")
-            return f"{error.code}: {_message(text)}" if any(mark in text for mark in (DEAD, *_NOT_LOADED)) else None
+            if error.code >= _SERVER_ERROR and DEAD in text:
+                return _message(text)
+            return f"{error.code}: {_message(text)}" if any(mark in text for mark in _NOT_LOADED) else None
         except (OSError, ValueError) as error:
             return self._late if isinstance(getattr(error, "reason", error), TimeoutError) else _reason(error)
         return None

@@ -4,6 +4,7 @@ The tests against a real server are in tests/e2e/test_probe.py.
 """
 
 import http.server
+import io
 import json
 import os
 import signal
@@ -11,6 +12,7 @@ import subprocess
 import sys
 import threading
 import time
+import urllib.error
 from pathlib import Path
 
 import pytest
@@ -117,3 +119,22 @@ def test_a_server_that_shows_no_processes_has_none_that_ended(instance, url):
     assert processes(gone.pid) == {}
     assert Probe(url, PATIENCE).dead_processes() == {}
     assert Probe("http://192.0.2.1:8000", PATIENCE).dead_processes() == {}
+
+
+@pytest.mark.parametrize(
+    ("code", "text", "reason"),
+    [
+        (500, "Stub process 'm_0' is not healthy.", "Stub process 'm_0' is not healthy."),
+        (400, "Request for unknown model: 'm' is not found", "400: Request for unknown model: 'm' is not found"),
+        (400, "the text 'is not healthy' is refused", None),
+        (400, "unexpected shape for input 'TEXT'", None),
+    ],
+)
+def test_an_error_tells_of_a_model_that_is_dead_or_not_loaded_and_a_refusal_of_one_that_answers(
+    code, text, reason, monkeypatch
+):
+    def refuse(*_arguments, **_named):
+        raise urllib.error.HTTPError("http://server", code, "", {}, io.BytesIO(json.dumps({"error": text}).encode()))
+
+    monkeypatch.setattr(Probe, "_call", refuse)
+    assert Probe("http://server", PATIENCE)._reason_of("m") == reason
