@@ -167,7 +167,7 @@ def _keys(tickets: Sequence[Ticket]) -> dict[str, Digest]:
 def _keep_head(lookup: Lookup, tickets: Sequence[Ticket], head: Head, *, is_what_if: bool) -> None:
     """Write what is known of the jobs of a variant into its head; `head` is that of the build before."""
     noted = [each for each in tickets if each.record is not None or (each.has_run and each.stored is None)]
-    notes = {each.job.name: job_note(each.job, each.digest, each.note, each.record) for each in noted}
+    notes = {each.job.name: job_note(each.job.needs, each.digest, each.note, each.record) for each in noted}
     unfinished = _unfinished(tickets, head, is_what_if=is_what_if)
     lookup.heads.keep(tickets[0].variant.subject, notes, unfinished)
     if unfinished is not None and unfinished.keeps_earlier:

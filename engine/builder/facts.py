@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from typing import TYPE_CHECKING
 
-import engine.runtimes
+from engine import runtimes
 from engine.facts import FACTS, Known
 from engine.machine import local_gpus, shared_libraries, tools
 from engine.runtimes import requirements
@@ -57,7 +57,7 @@ def _homes() -> tuple[str, ...]:
 
     A package of another project declares its facts where it declares its steps and runtimes.
     """
-    rooms = (room.name for room in pkgutil.iter_modules(engine.runtimes.__path__, "engine.runtimes.") if room.ispkg)
+    rooms = (room.name for room in pkgutil.iter_modules(runtimes.__path__, "engine.runtimes.") if room.ispkg)
     facts = (f"{room}.facts" for room in rooms)
     return (_MACHINE, *(name for name in facts if importlib.util.find_spec(name) is not None))
 

@@ -14,13 +14,12 @@ from engine.errors import StepError
 from engine.facts import Known
 from engine.key import Key, key_of
 from engine.machine import tools
-from engine.runtimes import versions
 from engine.store import user_cache
 from engine.store.record import Record
 from engine.store.stat_cache import Row, row_of
 from engine.store.store import Store
 from engine.store.tool_contents import ToolContent, content_of
-from engine.text import redaction
+from engine.text import redaction, versions
 
 if TYPE_CHECKING:
     from types import ModuleType

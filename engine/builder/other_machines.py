@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from engine.key import Change, Key, changes, is_input
-from engine.runtimes.versions import agrees, is_later, is_same_release
 from engine.store.record import Record
 from engine.store.store import Store
+from engine.text.versions import agrees, is_later, is_same_release
 
 if TYPE_CHECKING:
     from engine.step import Hardware

@@ -12,8 +12,8 @@ from importlib import metadata
 from pathlib import Path
 
 from engine.facts import Known
-from engine.runtimes import versions
 from engine.system import regular
+from engine.text import versions
 
 MISSING = "not installed"
 

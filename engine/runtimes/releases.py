@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from engine.runtimes.versions import agrees, is_whole, numbers, parts
+from engine.text.versions import agrees, is_whole, numbers, parts
 
 SOURCES: Mapping[str, str] = {
     "tensorrt": "https://pypi.org/project/tensorrt/#history",

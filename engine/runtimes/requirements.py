@@ -13,8 +13,8 @@ from engine.machine import cuda, local_gpus, shared_libraries, tools
 from engine.runtimes import registry
 from engine.runtimes.releases import exists, nearest, requirement
 from engine.runtimes.support import Way
-from engine.runtimes.versions import agrees
 from engine.text import distribution
+from engine.text.versions import agrees
 
 if TYPE_CHECKING:
     from engine.recipe.schema import Recipe

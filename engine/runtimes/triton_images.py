@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from engine.runtimes import versions
+from engine.text import versions
 
 if TYPE_CHECKING:
     from engine.runtimes.recipes import RecipeView

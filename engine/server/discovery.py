@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING
 
 from engine.errors import StepError
 from engine.facts import Known, fact, places_on_path
-from engine.runtimes import triton_images, versions
+from engine.runtimes import triton_images
 from engine.server import container, image_tags, pip_server
 from engine.server.installation import KIND_NAMES, Installation, Kind, Lacking, Launch, Place, options
 from engine.server.repository_needs import Needs
+from engine.text import versions
 
 if TYPE_CHECKING:
     from engine.step import Hardware

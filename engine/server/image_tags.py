@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from engine.runtimes import triton_images, versions
+from engine.runtimes import triton_images
 from engine.runtimes.triton_images import IMAGES, Image, ImageTag
-from engine.runtimes.versions import VersionMatch
 from engine.server.installation import Lacking
 from engine.server.repository_needs import Engine
+from engine.text import versions
+from engine.text.versions import VersionMatch
 
 USUAL = ImageTag("25.06", "py3")
 """The image for packages without TensorRT engines: the latest image in the table that has release notes of Triton.

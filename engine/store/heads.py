@@ -20,7 +20,6 @@ from engine.store.record import Record
 from engine.store.store import Store
 
 if TYPE_CHECKING:
-    from engine.builder.job import Job
     from engine.recipe.load import LoadedRecipe
 
 KIND = "heads"
@@ -310,14 +309,14 @@ def _edited(heads: Mapping[str, Head], keys: Collection[str], edit: Callable[[Jo
     }
 
 
-def job_note(job: Job, key: Digest, before: JobNote | None, record: Record | None) -> JobNote:
-    """Return the JobNote of a job that ran or that the look-up found, for the head of the job's variant.
+def job_note(needs: Mapping[str, str], key: Digest, before: JobNote | None, record: Record | None) -> JobNote:
+    """Return the JobNote of a job with `needs` that ran or that the look-up found, for the head of the job's variant.
 
     If `record` is None, the job's earlier note gets only a new `run`, the key of the job's log.
     """
     if record is not None:
         memory = (record.anonymous_bytes or record.peak_bytes) or None
-        return JobNote(run=key, key=key, needs=dict(job.needs), seconds=record.seconds, memory=memory)
+        return JobNote(run=key, key=key, needs=dict(needs), seconds=record.seconds, memory=memory)
     return JobNote(run=key) if before is None else replace(before, run=key, gone=False)
 
 

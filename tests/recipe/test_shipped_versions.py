@@ -6,7 +6,7 @@ from pathlib import Path
 import yaml
 
 from engine.runtimes import triton_images
-from engine.runtimes.versions import agrees
+from engine.text.versions import agrees
 
 ROOT = Path(__file__).parents[2]
 

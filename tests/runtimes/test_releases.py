@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.runtimes import releases, triton_images, versions
+from engine.runtimes import releases, triton_images
 from engine.runtimes.releases import RELEASES
+from engine.text import versions
 
 NUMBERS = st.lists(st.integers(0, 20), min_size=1, max_size=4).map(lambda each: ".".join(map(str, each)))
 OF_IMAGES = st.sampled_from([image.tensorrt for image in triton_images.IMAGES])

@@ -7,7 +7,8 @@ import pytest
 from engine import feasibility
 from engine.errors import RecipeError
 from engine.recipe.load import load
-from engine.runtimes import requirements, triton_images, versions
+from engine.runtimes import requirements, triton_images
+from engine.text import versions
 
 
 @pytest.fixture

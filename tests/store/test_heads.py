@@ -135,15 +135,15 @@ def test_a_lost_record_is_told_once(store):
 
 
 def test_a_job_that_fails_keeps_what_it_made_before():
-    job = SimpleNamespace(needs={"checkpoint": "fetch"})
+    needs = {"checkpoint": "fetch"}
     before = JobNote(run=ONE, key=ONE, needs={}, seconds=1.0, gone=True)
-    assert heads.job_note(job, TWO, before, None) == JobNote(run=TWO, key=ONE, needs={}, seconds=1.0)
-    assert heads.job_note(job, TWO, None, None) == JobNote(run=TWO)
+    assert heads.job_note(needs, TWO, before, None) == JobNote(run=TWO, key=ONE, needs={}, seconds=1.0)
+    assert heads.job_note(needs, TWO, None, None) == JobNote(run=TWO)
     record = SimpleNamespace(seconds=3.0, peak_bytes=9, anonymous_bytes=5)
     note = JobNote(run=TWO, key=TWO, needs={"checkpoint": "fetch"}, seconds=3.0, memory=5)
-    assert heads.job_note(job, TWO, before, record) == note
+    assert heads.job_note(needs, TWO, before, record) == note
     record.anonymous_bytes = 0  # the run was too short for a sample
-    assert heads.job_note(job, TWO, before, record).memory == 9
+    assert heads.job_note(needs, TWO, before, record).memory == 9
 
 
 def loaded_from(folder, name="one.yaml", recipe=RECIPE):

@@ -7,10 +7,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from engine.runtimes import triton_images, versions
+from engine.runtimes import triton_images
 from engine.runtimes.onnxruntime import providers
 from engine.runtimes.onnxruntime.spec import GPU_DISTRIBUTION, IMAGE_WITH_TF32, OnnxRuntime, Provider
 from engine.runtimes.preparation import Lowering
+from engine.text import versions
 
 if TYPE_CHECKING:
     from engine.gpus import Gpu

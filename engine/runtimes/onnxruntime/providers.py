@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from engine.errors import StepError
 from engine.gpus.libraries import Libraries
-from engine.runtimes import versions
+from engine.text import versions
 
 if TYPE_CHECKING:
     import onnx

@@ -7,12 +7,13 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from engine import gpus
-from engine.runtimes import triton_images, versions
+from engine.runtimes import triton_images
 from engine.runtimes.backends import Accelerator, Backend
 from engine.runtimes.onnxruntime.providers import TENSORRT_LIBRARIES
 from engine.runtimes.preparation import Lowering, Residual
 from engine.runtimes.runtime import GPU_FACTS, E, Runtime
 from engine.runtimes.support import Kernels, Unsupported, Way
+from engine.text import versions
 
 if TYPE_CHECKING:
     from engine.gpus import Gpu

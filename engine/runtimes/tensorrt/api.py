@@ -15,7 +15,7 @@ from pydantic import AfterValidator
 
 from engine.errors import StepError
 from engine.runtimes.tensorrt_values import TENSORRT, TENSORRT_RTX, Product
-from engine.runtimes.versions import VersionMatch, compare, is_whole, numbers
+from engine.text.versions import VersionMatch, compare, is_whole, numbers
 
 if TYPE_CHECKING:
     import tensorrt as trt

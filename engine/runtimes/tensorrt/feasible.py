@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from engine import gpus
 from engine.gpus import AMPERE, called
-from engine.runtimes import releases, triton_images, versions
+from engine.runtimes import releases, triton_images
 from engine.runtimes.backends import Accelerator
 from engine.runtimes.preparation import CONTRIBUTED
 from engine.runtimes.registry import find, of
@@ -17,6 +17,7 @@ from engine.runtimes.tensorrt import version_checks
 from engine.runtimes.tensorrt.spec import Engines, TensorRT
 from engine.runtimes.tensorrt.version_checks import OLDEST
 from engine.runtimes.triton_images import RECIPE_PATH, tensorrt_for
+from engine.text import versions
 
 if TYPE_CHECKING:
     from engine.gpus import Gpu

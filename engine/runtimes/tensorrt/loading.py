@@ -9,13 +9,13 @@ from typing import Any
 from engine import gpus
 from engine.errors import StepError
 from engine.kit.onnx.onnx_files import Input
-from engine.runtimes import versions
 from engine.runtimes.profiles import within
 from engine.runtimes.tensorrt import passport as passports
 from engine.runtimes.tensorrt.api import EngineRuntime, product
 from engine.runtimes.tensorrt.passport import Passport
 from engine.runtimes.tensorrt.prepared_graph import EngineTensor
 from engine.step import Frozen
+from engine.text import versions
 
 
 class LoadingMachine(Frozen):

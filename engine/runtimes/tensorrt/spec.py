@@ -7,12 +7,13 @@ from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from engine.runtimes import triton_images, versions
+from engine.runtimes import triton_images
 from engine.runtimes.backends import Backend
 from engine.runtimes.preparation import Lowering
 from engine.runtimes.runtime import GPU_FACTS, Runtime
 from engine.runtimes.support import Way
 from engine.runtimes.tensorrt_values import TENSORRT, Product
+from engine.text import versions
 
 if TYPE_CHECKING:
     from engine.gpus import Gpu

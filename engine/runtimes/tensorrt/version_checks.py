@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from engine.gpus import called
-from engine.runtimes import releases, triton_images, versions
+from engine.runtimes import releases, triton_images
 from engine.runtimes.tensorrt.spec import TensorRT
 from engine.runtimes.triton_images import RECIPE_PATH, Image, ImageTag
+from engine.text import versions
 
 if TYPE_CHECKING:
     from engine.gpus import Gpu

@@ -6,10 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 from engine import gpus
-from engine.runtimes import releases, triton_images, versions
+from engine.runtimes import releases, triton_images
 from engine.runtimes.support import Way
 from engine.runtimes.tensorrt.spec import CUDA_BINDINGS, Engines
 from engine.runtimes.tensorrt_values import TENSORRT_RTX, Product
+from engine.text import versions
 
 if TYPE_CHECKING:
     from engine.gpus import Gpu

@@ -7,8 +7,9 @@ import tensorrt_names
 
 from engine.recipe.sections import TensorRTSection
 from engine.recipe.values import Precision
-from engine.runtimes import tensorrt_values, versions
+from engine.runtimes import tensorrt_values
 from engine.runtimes.tensorrt import version_checks
+from engine.text import versions
 
 OURS = {"version", "cuda_graph"}
 """Options that are no option of TensorRT's builder: the version itself, and how calls are run."""

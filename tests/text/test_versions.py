@@ -4,9 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.runtimes import triton_images, versions
+from engine.runtimes import triton_images
 from engine.runtimes.releases import RELEASES
-from engine.runtimes.versions import VersionMatch
+from engine.text import versions
+from engine.text.versions import VersionMatch
 
 RELEASED = st.sampled_from(RELEASES["tensorrt"])
 OF_IMAGES = st.sampled_from([image.tensorrt for image in triton_images.IMAGES])
