@@ -105,7 +105,7 @@ def _places(index: Path) -> dict[str, str]:
     Raises StepError where the index names a file that is no shard of the weights by its name.
     """
     places = json_files.weight_map(index)
-    if not all(re.fullmatch(r"pytorch_model-\d+-of-\d+\.bin", name) for name in places.values()):
+    if not all(model_files.PICKLE_SHARD.fullmatch(name) for name in places.values()):
         raise StepError(f"{index.name} names files that are no parts of the weights", sorted(set(places.values()))[:6])
     return places
 

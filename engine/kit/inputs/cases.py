@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -98,10 +99,7 @@ def load(directory: Path) -> list[Case]:
 
 def count_kinds(cases: Iterable[Case]) -> dict[str, int]:
     """Return each kind of case -> the number of cases of that kind."""
-    counts: dict[str, int] = {}
-    for case in cases:
-        counts[case.kind] = counts.get(case.kind, 0) + 1
-    return counts
+    return dict(Counter(case.kind for case in cases))
 
 
 def _mapped(array: np.ndarray, file: IO[bytes]) -> np.ndarray:

@@ -121,6 +121,10 @@ def describe(value: Input) -> str:
     return f"{value.name}: {value.dtype} {_shown(value.shape)}"
 
 
+def _shown(shape: Sequence[object]) -> str:
+    return f"[{', '.join(map(str, shape))}]"
+
+
 def _arrays(path: Path) -> dict[str, np.ndarray]:
     """Return the name of each array in an `.npz` file -> the array. Raises StepError."""
     try:
@@ -160,7 +164,9 @@ def _refuse_misfit(path: Path, value: Input, array: np.ndarray | ArrayHeader) ->
         raise StepError(
             f"the array {value.name} in {path.name} has the wrong number of axes",
             facts,
-            f"its first axis counts the samples: give the shape {_stacked(value)}",
+            # rows of a batch, or whole inputs for a fixed first axis
+            "its first axis counts the samples: give the shape "
+            + _shown(("samples", *(value.shape if _starts_fixed(value) else value.shape[1:]))),
         )
     own = array.shape[1:]
     sizes = value.shape[1:] if array.ndim == rank else value.shape
@@ -200,12 +206,3 @@ def _rows(path: Path, specs: Mapping[str, Input], arrays: Mapping[str, np.ndarra
         cast = {name: np.asarray(tensor, dtype=specs[name].dtype) for name, tensor in inputs.items()}
         label = int(arrays[LABEL][start]) if labelled and step == 1 else None
         yield Case(f"row {start}", "", "tensors", cast, {}, label)
-
-
-def _stacked(value: Input) -> str:
-    """Return the shape of an array of samples for an input: rows of a batch, or whole inputs for a fixed first axis."""
-    return _shown(("samples", *(value.shape if _starts_fixed(value) else value.shape[1:])))
-
-
-def _shown(shape: tuple[Any, ...]) -> str:
-    return "[" + ", ".join(str(size) for size in shape) + "]"

@@ -23,12 +23,7 @@ TEXT = {"vocab_size": 60, "hidden_size": 16, "num_hidden_layers": 1, "num_attent
         ("bert", "BertForMaskedLM", "text2text-generation", ("bert has no encoder", "T5 or BART")),
         ("gpt2", "GPT2LMHeadModel", "text2text-generation", ("gpt2 has no encoder", "task: text-generation")),
         ("t5", "T5ForConditionalGeneration", "text-generation", ("t5 has an encoder and a decoder", "text2text")),
-        (
-            "bart",
-            "BartForConditionalGeneration",
-            "feature-extraction",
-            ("bart has an encoder and a decoder", "text2text"),
-        ),
+        ("bart", "BartForConditionalGeneration", "feature-extraction", ("bart has an encoder and", "text2text")),
         ("gpt2", "GPT2LMHeadModel", "fill-mask", ("transformers has no gpt2 for fill-mask", "another task")),
     ],
 )
