@@ -144,14 +144,15 @@ def timed_row(
     rounds_ms = [[value * 1e3 for value in values] for values in rounds]
     row = BenchRow.of_rounds(
         rounds_ms,
+        ratios=ratios,
         shape=dict(shape),
         via=contender.via,
         runtime=contender.runtime,
         ours=contender.ours,
-        ratios=ratios,
         samples=samples,
+        other_way=contender.other_way,
+        graph=contender.graph,
     )
-    row = replace(row, other_way=contender.other_way, graph=contender.graph)
     return row, [[round(value, _RAW_DIGITS) for value in values] for values in rounds_ms]
 
 
