@@ -45,11 +45,11 @@ def decided_rows(
         return bench_rows(axes, inputs, contenders, budget, clock=clock)
 
     timed = decided(measure, budget, limits, until=until, clock=clock)
-    for place, contender in enumerate(contenders):
+    for index, contender in enumerate(contenders):
         if contender.device_times is not None:
-            row, rounds = timed[place]
+            row, rounds = timed[index]
             with contender.active():
-                timed[place] = replace(row, device=contender.device_times(inputs)), rounds
+                timed[index] = replace(row, device=contender.device_times(inputs)), rounds
     return timed
 
 

@@ -176,12 +176,12 @@ def measure(
         settling.append(_SETTLING if fitting > 1 else 0)
         runs.append(max(1, min(budget.most_runs // budget.rounds, fitting - settling[-1])))
     latencies: list[list[list[float]]] = [[] for _ in contenders]
-    for place in turns(budget.rounds, len(contenders)):
-        with contenders[place].active():
+    for index in turns(budget.rounds, len(contenders)):
+        with contenders[index].active():
             end = clock() + 2 * turn
-            if settling[place]:
-                times(repeat(calls[place], settling[place]), clock, end=end)
-            latencies[place].append(times(repeat(calls[place], runs[place]), clock, end=end))
+            if settling[index]:
+                times(repeat(calls[index], settling[index]), clock, end=end)
+            latencies[index].append(times(repeat(calls[index], runs[index]), clock, end=end))
     return latencies
 
 
@@ -219,11 +219,11 @@ def turns(rounds: int, count: int) -> Iterator[int]:
     """
     before = None
     for number in range(rounds):
-        for place in turn_order(number, count):
-            if before not in (None, place):
+        for index in turn_order(number, count):
+            if before not in (None, index):
                 time.sleep(_REST)
-            before = place
-            yield place
+            before = index
+            yield index
 
 
 def turn_order(number: int, count: int) -> list[int]:
@@ -235,7 +235,7 @@ def turn_order(number: int, count: int) -> list[int]:
 
     Source: E. J. Williams, Experimental designs balanced for the estimation of residual effects of treatments (1949).
     """
-    zigzag = [(place + 1) // 2 if place % 2 else (count - place // 2) % count for place in range(count)]
+    zigzag = [(index + 1) // 2 if index % 2 else (count - index // 2) % count for index in range(count)]
     odd = count % 2
     shift = number // 2 if odd else number
     turns = [(index + shift) % count for index in zigzag]

@@ -125,10 +125,10 @@ def measure_sweeps(sweeps: Sequence[Sweep], budget: Budget, *, clock: Clock = ti
     most = [budget.most_runs // rounds // len(own) for own in calls]
     repeats = [max(1, min(limit, int(turn / took))) for limit, took in zip(most, usual, strict=True)]
     latencies: list[Rounds] = [[] for _ in sweeps]
-    for place in interleaving.turns(rounds, len(sweeps)):
-        with sweeps[place].contender.active():
-            calls[place][0]()  # not timed: the caches still hold another model's weights
-            latencies[place].append(interleaving.times(calls[place] * repeats[place], clock))
+    for index in interleaving.turns(rounds, len(sweeps)):
+        with sweeps[index].contender.active():
+            calls[index][0]()  # not timed: the caches still hold another model's weights
+            latencies[index].append(interleaving.times(calls[index] * repeats[index], clock))
     return latencies
 
 
