@@ -76,11 +76,7 @@ class BenchRow:
 
     @classmethod
     def of_rounds(
-        cls,
-        rounds_ms: Sequence[Sequence[float]],
-        *,
-        ratios: Mapping[str, Sequence[float]],
-        **about: Any,
+        cls, rounds_ms: Sequence[Sequence[float]], *, ratios: Mapping[str, Sequence[float]], **about: Any
     ) -> Self:
         """Return the row made from latencies in milliseconds, a list for each round.
 

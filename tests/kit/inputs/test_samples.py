@@ -191,16 +191,13 @@ def test_a_file_without_samples_or_of_another_kind_says_so(lines, tmp_path, chec
     assert other.startswith("samples come as .jsonl or .npz, and samples.csv is neither")
 
 
-def test_texts_for_a_model_without_a_tokenizer_say_what_to_give(lines, tmp_path):
+def test_texts_for_a_model_without_a_tokenizer_or_tokens_say_what_to_give(checkpoint, lines, tmp_path):
     (tmp_path / "config.json").write_text('{"model_type": "bert"}')
-    assert refusal(samples.read, lines({"text": "a"}), tmp_path, TOKENS) == (
+    text = lines({"text": "a"})
+    assert refusal(samples.read, text, tmp_path, TOKENS) == (
         "the samples are texts, but the model has no tokenizer\nhint: give tokenizer: beside source, or samples as .npz"
     )
-
-
-def test_texts_for_a_model_that_takes_no_tokens_say_what_it_takes(checkpoint, lines):
-    image = {"image": Input("image", "float32", ("batch", 3, 32, 32))}
-    assert refusal(samples.read, lines({"text": "a"}), checkpoint, image) == (
+    assert refusal(samples.read, text, checkpoint, {"image": Input("image", "float32", ("batch", 3, 32, 32))}) == (
         "the samples are texts, but the model takes no tokens\n"
         "  it takes image: float32 [batch, 3, 32, 32]\n"
         "hint: give samples as .npz with one array per input"

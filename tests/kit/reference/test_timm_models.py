@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
-import shutil
 import sys
 
+import heads
 import numpy as np
 import pytest
 import timm_here
@@ -33,13 +32,6 @@ def refusal(*arguments, **options):
     with pytest.raises(StepError) as caught:
         timm_models.load(*arguments, **options)
     return str(caught.value)
-
-
-def edited(checkpoint, to, **settings):
-    copied = shutil.copytree(checkpoint, to)
-    config = json.loads((copied / "config.json").read_text())
-    (copied / "config.json").write_text(json.dumps({**config, **settings}))
-    return copied
 
 
 @pytest.mark.parametrize("layout", ["NCHW", "NHWC"])
@@ -83,7 +75,9 @@ def test_weights_of_a_transformer_are_resampled_to_another_size(transformer):
     ids=["a size", "other weights", "an unknown architecture", "another task"],
 )
 def test_what_the_model_cannot_be_is_refused(transformer, tmp_path, settings, arguments, why):
-    error = refusal(edited(transformer, tmp_path / "edited", **settings), *arguments)
+    checkpoint = heads.copied(transformer, tmp_path)
+    heads.edit(checkpoint / "config.json", **settings)
+    error = refusal(checkpoint, *arguments)
     assert why in error
     assert str(tmp_path) not in error
 

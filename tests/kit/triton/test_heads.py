@@ -394,9 +394,7 @@ REFUSED_ENCODERS = {
         lambda source: (modules(source), edit_types(source, "mine.Pooling")), "Transformer, mine.Pooling", None
     ),
     "SPLADE": (listed("MLMTransformer", "SpladePooling"), "MLMTransformer, SpladePooling", None),
-    "Router": (listed("Router"), "modules.json has Router", None),
     "Asym": (listed("Transformer", "Pooling", "Asym"), "Transformer, Pooling, Asym", None),
-    "StaticEmbedding": (listed("StaticEmbedding"), "modules.json has StaticEmbedding", None),
     "Dense of tokens": (with_dense(module_input_name="token_embeddings"), "token_embeddings", None),
     "Dense with an activation of its own": (with_dense(activation_function="mine.Own"), "mine.Own", None),
     "Dense with an activation of torch": (
