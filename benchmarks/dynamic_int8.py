@@ -201,7 +201,7 @@ def _prepare(session: onnxruntime.InferenceSession) -> Callable[[Mapping[str, np
 def _ratio(took: list[float], base: list[float]) -> str:
     """Return the median of the ratios of all rounds, and its interval."""
     ratios = [one / other for one, other in zip(took, base, strict=True)]
-    low, high = stats.interval(ratios)
+    low, high = stats.rounded_interval(ratios)
     return f"{stats.median(ratios):.2f} x ({low:.2f} to {high:.2f})"
 
 

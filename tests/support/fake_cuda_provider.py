@@ -19,7 +19,6 @@ from engine.runtimes.onnxruntime.providers import CPU, CUDA
 NAME = "Tesla T4"
 BYTES_OF_A_GRAPH = 1 << 20
 _REAL = onnxruntime.InferenceSession
-_CONTROL_FLOW = {"If", "Loop", "Scan"}
 _WITHOUT_GRAPH = -1
 _REFUSED = "This session cannot use the graph capture feature as requested by the user as"
 
@@ -101,8 +100,6 @@ class FakeCudaSession:
         self.captures = providers[0][1].get("enable_cuda_graph") == "1"
         self._graphs, self._broken = {}, False
         self.device.diary.append(f"open {'with' if self.captures else 'without'} graphs")
-        if self.captures and _CONTROL_FLOW & set(self._types):
-            raise FakeCudaError(f"{_REFUSED} the model has control flow nodes which can't be supported by {CUDA}")
         if self.captures and self.device.on_cpu & set(self._types):
             raise FakeCudaError(f"{_REFUSED} all compute graph nodes have not been partitioned to the {CUDA}")
 

@@ -45,17 +45,12 @@ def decided_rows(
         return bench_rows(axes, inputs, contenders, budget, clock=clock)
 
     timed = decided(measure, budget, limits, until=until, clock=clock)
-    return [
-        (_with_device_times(row, contender, inputs), rounds)
-        for (row, rounds), contender in zip(timed, contenders, strict=True)
-    ]
-
-
-def _with_device_times(row: BenchRow, contender: Contender, inputs: Tensors) -> BenchRow:
-    if contender.device_times is None:
-        return row
-    with contender.active():
-        return replace(row, device=contender.device_times(inputs))
+    for index, contender in enumerate(contenders):
+        if contender.device_times is not None:
+            row, rounds = timed[index]
+            with contender.active():
+                timed[index] = replace(row, device=contender.device_times(inputs)), rounds
+    return timed
 
 
 def decided(
@@ -112,9 +107,6 @@ def _with(verdict: BudgetVerdict, row: BenchRow, limits: Limits) -> Iterator[str
         if row.verdict(name, limit) is verdict:
             low, high = row.interval(name)
             between = f" ({low:.3f} to {high:.3f})" if high > low else ""
-            over = (
-                f", {row.took(name) - limit:.3f} over its budget of"
-                if verdict is BudgetVerdict.MISSED
-                else "; the budget is"
-            )
-            yield f"{place_of(row)}: {name} is {row.took(name):.3f}{between}{over} {limit:g}"
+            missed = f", {row.took(name) - limit:.3f} over its budget of"
+            budget = missed if verdict is BudgetVerdict.MISSED else "; the budget is"
+            yield f"{place_of(row)}: {name} is {row.took(name):.3f}{between}{budget} {limit:g}"

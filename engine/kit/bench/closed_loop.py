@@ -31,9 +31,9 @@ def rounds(
         least = max(_LEAST_EACH * clients, *map(len, contenders))
         usual = max(_turn(threads, calls, clients, _whole(least, calls), clock) for calls in contenders)
         count = max(least, int(turn / usual))
-        for place in interleaving.turns(budget.rounds, len(contenders)):
-            calls = contenders[place]
-            took[place].append(_turn(threads, calls, clients, _whole(count, calls), clock))
+        for index in interleaving.turns(budget.rounds, len(contenders)):
+            calls = contenders[index]
+            took[index].append(_turn(threads, calls, clients, _whole(count, calls), clock))
     return took
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
+from itertools import repeat
 from math import inf
 from typing import TYPE_CHECKING, Self
 
@@ -143,14 +144,15 @@ def timed_row(
     rounds_ms = [[value * 1e3 for value in values] for values in rounds]
     row = BenchRow.of_rounds(
         rounds_ms,
+        ratios=ratios,
         shape=dict(shape),
         via=contender.via,
         runtime=contender.runtime,
         ours=contender.ours,
-        ratios=ratios,
         samples=samples,
+        other_way=contender.other_way,
+        graph=contender.graph,
     )
-    row = replace(row, other_way=contender.other_way, graph=contender.graph)
     return row, [[round(value, _RAW_DIGITS) for value in values] for values in rounds_ms]
 
 
@@ -159,8 +161,8 @@ def measure(
 ) -> list[list[list[float]]]:
     """Return for each contender a list of rounds; each round is a list of latencies in seconds.
 
-    The order of the turns changes from round to round (`turns`). Before
-    the first round each contender is warmed up until its latency is stable.
+    The order of the turns changes from round to round (`turns`). Before the first round each contender is warmed up
+    until its latency is stable. A turn ends early where it takes twice its time.
     """
     share = 1 / len(contenders)
     turn = budget.seconds * share / budget.rounds
@@ -174,45 +176,40 @@ def measure(
         settling.append(_SETTLING if fitting > 1 else 0)
         runs.append(max(1, min(budget.most_runs // budget.rounds, fitting - settling[-1])))
     latencies: list[list[list[float]]] = [[] for _ in contenders]
-    for place in turns(budget.rounds, len(contenders)):
-        with contenders[place].active():
-            latencies[place].append(_turn(calls[place], runs[place], settling[place], 2 * turn, clock))
+    for index in turns(budget.rounds, len(contenders)):
+        with contenders[index].active():
+            end = clock() + 2 * turn
+            if settling[index]:
+                times(repeat(calls[index], settling[index]), clock, end=end)
+            latencies[index].append(times(repeat(calls[index], runs[index]), clock, end=end))
     return latencies
 
 
 def _warm_up(call: Call, seconds: float, clock: Clock) -> float:
     """Call a model until its latency is stable or `seconds` are over; return the median latency of the last calls."""
     end = clock() + seconds
-    batch = _times(call, 1, clock)
+    batch = times([call], clock)
     best = stats.median(batch)
     while clock() < end:
-        batch = _times(call, _BATCH if best * _BATCH < seconds else 1, clock)
+        batch = times(repeat(call, _BATCH if best * _BATCH < seconds else 1), clock)
         middle = stats.median(batch)
-        if middle > best * (1 - _STABLE) and _is_even(batch):
+        is_even = stats.percentile(batch, 0.75) <= stats.percentile(batch, 0.25) * (1 + 2 * _STABLE)
+        if middle > best * (1 - _STABLE) and is_even:
             return middle
         best = min(best, middle)
     return best
 
 
-def _is_even(batch: Sequence[float]) -> bool:
-    return stats.percentile(batch, 0.75) <= stats.percentile(batch, 0.25) * (1 + 2 * _STABLE)
-
-
-def _turn(call: Call, runs: int, settling: int, seconds: float, clock: Clock) -> list[float]:
-    """Return the latencies of `runs` calls, or of fewer calls where `seconds` run out first."""
-    end = clock() + seconds
-    if settling:
-        _times(call, settling, clock, end=end)
-    return _times(call, runs, clock, end=end)
-
-
-def _times(call: Call, runs: int, clock: Clock, *, end: float = inf) -> list[float]:
-    times: list[float] = []
-    while len(times) < runs and (not times or clock() < end):
+def times(calls: Iterable[Call], clock: Clock, *, end: float = inf) -> list[float]:
+    """Return the seconds of each call; after the time `end` of the clock, no further call begins."""
+    took: list[float] = []
+    for call in calls:
+        if took and clock() >= end:
+            break
         begin = clock()
         call()
-        times.append(clock() - begin)
-    return times
+        took.append(clock() - begin)
+    return took
 
 
 def turns(rounds: int, count: int) -> Iterator[int]:
@@ -222,11 +219,11 @@ def turns(rounds: int, count: int) -> Iterator[int]:
     """
     before = None
     for number in range(rounds):
-        for place in turn_order(number, count):
-            if before not in (None, place):
+        for index in turn_order(number, count):
+            if before not in (None, index):
                 time.sleep(_REST)
-            before = place
-            yield place
+            before = index
+            yield index
 
 
 def turn_order(number: int, count: int) -> list[int]:
@@ -238,7 +235,7 @@ def turn_order(number: int, count: int) -> list[int]:
 
     Source: E. J. Williams, Experimental designs balanced for the estimation of residual effects of treatments (1949).
     """
-    zigzag = [(place + 1) // 2 if place % 2 else (count - place // 2) % count for place in range(count)]
+    zigzag = [(index + 1) // 2 if index % 2 else (count - index // 2) % count for index in range(count)]
     odd = count % 2
     shift = number // 2 if odd else number
     turns = [(index + shift) % count for index in zigzag]

@@ -48,7 +48,8 @@ def _profiles(
     least = tokens.min
     for bucket in lengths.buckets:
         if apart:
-            yield _one(fastest.batch), _one(bucket)
+            batch_size, length = (Range(min=size, opt=size, max=size) for size in (fastest.batch, bucket))
+            yield batch_size, length
             continue
         last = bucket == lengths.buckets[-1]
         yield batch, Range(min=min(least, bucket), opt=bucket, max=tokens.max if last else bucket)
@@ -66,10 +67,6 @@ def _extents(recipe: Recipe, facts: ModelFacts, place: int, largest: int) -> Ran
     return Range(min=min(least, largest), opt=largest, max=most)
 
 
-def _one(size: int) -> Range:
-    return Range(min=size, opt=size, max=size)
-
-
 def _in_yaml(facts: ModelFacts, batch: Range, tokens: Range) -> str:
     """Return a profile for all axes of any size: the first axis of each input is its batch, the second its tokens."""
     sizes: Mapping[str, Range] = {
@@ -78,11 +75,10 @@ def _in_yaml(facts: ModelFacts, batch: Range, tokens: Range) -> str:
         for axis, extents in zip(shape, (batch, tokens), strict=False)
         if isinstance(axis, str)
     }
-    return ", ".join(f"{axes.as_key(axis)}: {_size(extents)}" for axis, extents in sizes.items())
-
-
-def _size(extents: Range) -> str:
-    return str(extents.opt) if extents.min == extents.max else in_words(extents)
+    return ", ".join(
+        f"{axes.as_key(axis)}: {extents.opt if extents.min == extents.max else in_words(extents)}"
+        for axis, extents in sizes.items()
+    )
 
 
 def _batching(recipe: Recipe, facts: ModelFacts, lengths: SampleLengths) -> list[str]:

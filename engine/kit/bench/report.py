@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 from engine.kit.bench import stats
 from engine.kit.bench.sample_report import SampleFigures, SampleLengths
@@ -76,19 +76,11 @@ class BenchRow:
 
     @classmethod
     def of_rounds(
-        cls,
-        rounds_ms: Sequence[Sequence[float]],
-        *,
-        shape: Mapping[str, int | str],
-        via: str,
-        runtime: str,
-        ours: bool,
-        ratios: Mapping[str, Sequence[float]],
-        samples: SampleFigures | None = None,
+        cls, rounds_ms: Sequence[Sequence[float]], *, ratios: Mapping[str, Sequence[float]], **about: Any
     ) -> Self:
         """Return the row made from latencies in milliseconds, a list for each round.
 
-        `ratios` has for each rival a ratio for each round.
+        `ratios` has for each rival a ratio for each round. `about` are the fields of the row that are no statistics.
         """
         every = [value for values in rounds_ms for value in values]
         intervals = stats.intervals(rounds_ms)
@@ -101,14 +93,10 @@ class BenchRow:
             p99_ms=round(stats.percentile(every, 0.99), stats.MS_DIGITS),
             runs=len(every),
             noise=round((high - low) / 2 / middle, stats.RATIO_DIGITS) if middle else 0.0,
-            shape=shape,
-            via=via,
-            runtime=runtime,
-            ours=ours,
             ratio_to={name: round(stats.median(values), stats.RATIO_DIGITS) for name, values in ratios.items()},
             intervals={name: _rounded(each, stats.MS_DIGITS) for name, each in intervals.items()},
             ratio_intervals={name: stats.rounded_interval(values) for name, values in ratios.items()},
-            samples=samples,
+            **about,
         )
 
     @property

@@ -125,10 +125,10 @@ def measure_sweeps(sweeps: Sequence[Sweep], budget: Budget, *, clock: Clock = ti
     most = [budget.most_runs // rounds // len(own) for own in calls]
     repeats = [max(1, min(limit, int(turn / took))) for limit, took in zip(most, usual, strict=True)]
     latencies: list[Rounds] = [[] for _ in sweeps]
-    for place in interleaving.turns(rounds, len(sweeps)):
-        with sweeps[place].contender.active():
-            calls[place][0]()  # not timed: the caches still hold another model's weights
-            latencies[place].append(_times(calls[place] * repeats[place], clock))
+    for index in interleaving.turns(rounds, len(sweeps)):
+        with sweeps[index].contender.active():
+            calls[index][0]()  # not timed: the caches still hold another model's weights
+            latencies[index].append(interleaving.times(calls[index] * repeats[index], clock))
     return latencies
 
 
@@ -136,19 +136,10 @@ def _warm_up(sweep: Sweep, calls: Sequence[Call], seconds: float, clock: Clock) 
     """Call a model once with every batch, and again while `seconds` are not over; return the seconds of a sweep."""
     with sweep.contender.active():
         end = clock() + seconds
-        took = sum(_times(calls, clock))
+        took = sum(interleaving.times(calls, clock))
         while clock() < end:
-            took = min(took, sum(_times(calls, clock)))
+            took = min(took, sum(interleaving.times(calls, clock)))
     return took
-
-
-def _times(calls: Sequence[Call], clock: Clock) -> list[float]:
-    times = []
-    for call in calls:
-        begin = clock()
-        call()
-        times.append(clock() - begin)
-    return times
 
 
 def _other_sizes(contenders: Sequence[Contender], own: int, rows: SampleRows) -> list[Sweep]:

@@ -58,7 +58,7 @@ class SampleRows:
         if shape is None:
             raise StepError(
                 f"no profile takes a batch of {lists.counted(len(indices), 'sample')} with up to {longest} tokens",
-                [f"profile {number}: {_in_words(limits)}" for number, limits in enumerate(self.allowed)],
+                [f"profile {number}: {limits}" for number, limits in enumerate(self.allowed)],
                 "widen a profile, or measure another batch size",
             )
         rows = [self.rows[index] for index in indices]
@@ -96,13 +96,6 @@ def read(
     return SampleRows(rows, len(texts), tokenizer, specs, allowed)
 
 
-def _in_words(limits: RowLimits) -> str:
-    def between(ends: tuple[int, int | None]) -> str:
-        return f"{ends[0]} to {ends[1] or 'any'}"
-
-    return f"batch {between(limits.batch)}, tokens {between(limits.sequence)}"
-
-
 def batches(lengths: Sequence[int], size: int, order: SampleOrder) -> list[list[int]]:
     """Return the indices of the rows of each batch of `size` rows; the last batch may have fewer rows."""
     indices = list(range(len(lengths)))
@@ -122,7 +115,7 @@ def padded_shape(rows: int, longest: int, allowed: Sequence[RowLimits]) -> tuple
     shapes = [
         (max(rows, limits.batch[0]), max(longest, limits.sequence[0]))
         for limits in allowed
-        if _within(rows, limits.batch[1]) and _within(longest, limits.sequence[1])
+        if rows <= (limits.batch[1] or rows) and longest <= (limits.sequence[1] or longest)
     ]
     return min(shapes, key=math.prod, default=None)
 
@@ -183,7 +176,3 @@ def _ends(ends: Sequence[int], starts: Sequence[Sequence[int]]) -> tuple[int, ..
 def _rounded(length: int, longest: int | None) -> int:
     up = math.ceil(length / STEP) * STEP
     return up if longest is None else max(length, min(up, longest))
-
-
-def _within(size: int, limit: int | None) -> bool:
-    return limit is None or size <= limit

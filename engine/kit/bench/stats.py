@@ -47,14 +47,9 @@ def intervals(rounds: Sequence[Sequence[float]]) -> dict[str, Interval]:
     return {name: _middle(values) for name, values in statistics.items()}
 
 
-def interval(values: Sequence[float]) -> Interval:
-    """Return the 95 % confidence interval of the median of values, of which each round gave one."""
-    return intervals([[value] for value in values])["p50_ms"]
-
-
 def rounded_interval(values: Sequence[float]) -> Interval:
-    """Return the 95 % confidence interval of the median of ratios, with the decimal places of a report."""
-    low, high = interval(values)
+    """Return the 95 % confidence interval of the median of ratios, one of each round, as a report has it."""
+    low, high = intervals([[value] for value in values])["p50_ms"]
     return round(low, RATIO_DIGITS), round(high, RATIO_DIGITS)
 
 

@@ -27,7 +27,8 @@ def names(checkpoint: Path, classes: int) -> list[str]:
     on, as in transformers, but 0, 1 and so on for a model of timm or an ONNX file.
     """
     config = checkpoints.config(checkpoint)
-    labels = _in_order(_by_number(config.get("id2label"))) or _texts(config.get("label_names"))
+    own = config.get("label_names")
+    labels = _in_order(_by_number(config.get("id2label"))) or (list(map(str, own)) if isinstance(own, list) else [])
     if len(labels) == classes:
         return labels
     prefix = "LABEL_" if checkpoints.kind(checkpoint) == "transformers" else ""
@@ -114,7 +115,3 @@ def _in_order(labels: Mapping[str, str]) -> list[str]:
     """Return the names of classes in the order of their numbers; [] where the numbers are not exactly 0, 1, 2, ..."""
     keys = [str(number) for number in range(len(labels))]
     return [labels[key] for key in keys] if labels.keys() == set(keys) else []
-
-
-def _texts(value: Any) -> list[str]:
-    return [str(name) for name in value] if isinstance(value, list) else []

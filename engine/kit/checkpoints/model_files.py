@@ -31,7 +31,7 @@ _LICENSES = re.compile(r"README\.md|(?i:(LICEN[CS]E|NOTICE|COPYING|USE_POLICY)([
 _LISTED = 12
 """The largest number of file names that an error lists."""
 _SHARD = re.compile(r"model-\d+-of-\d+\.safetensors")
-_PICKLE_SHARD = re.compile(r"pytorch_model-\d+-of-\d+\.bin")
+PICKLE_SHARD = re.compile(r"pytorch_model-\d+-of-\d+\.bin")
 _ANY_PICKLE = re.compile(r"pytorch_model.*\.bin|.+\.(pt|pth|ckpt|pkl|pickle)")
 _FOLDER = re.compile(r"\d+_\w+|additional_chat_templates")
 """Folders of a model directory that may hold model files: modules of sentence-transformers, and chat templates."""
@@ -102,7 +102,7 @@ def of_model(names: Iterable[str]) -> list[str]:
 def weights_of(names: Iterable[str]) -> list[str]:
     """Return the names of the weight files that transformers would load; pickles only without any safetensors."""
     names = sorted(names)
-    for single, index, shard in ((WEIGHTS, INDEX, _SHARD), (PICKLE, PICKLE_INDEX, _PICKLE_SHARD)):
+    for single, index, shard in ((WEIGHTS, INDEX, _SHARD), (PICKLE, PICKLE_INDEX, PICKLE_SHARD)):
         if single in names:
             return [single]
         if index in names:

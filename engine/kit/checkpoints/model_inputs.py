@@ -41,7 +41,8 @@ def beyond_text(parameters: Mapping[str, str], config: Mapping[str, Any], *, giv
     `parameters` are the names of the arguments of `forward` -> the text of their annotations, and `config` is the
     content of config.json. `given` are the inputs that the checkpoint's own tokenizer gives.
     """
-    tensors = [name for name, annotation in parameters.items() if _may_be_tensor(annotation)]
+    # An argument without an annotation may be a tensor.
+    tensors = [name for name, annotation in parameters.items() if not annotation or "Tensor" in annotation]
     needed = [name for name in tensors if name in given or _is_needed(name, config)]
     return [name for name in needed if name not in FED]
 
@@ -95,11 +96,6 @@ def _is_needed(name: str, config: Mapping[str, Any]) -> bool:
     if name.endswith(("label", "labels")):  # a target of training, as `next_sentence_label` of BertForPreTraining
         return False
     return name not in _LEFT_OUT and not name.startswith(("output_", "return_"))
-
-
-def _may_be_tensor(annotation: str) -> bool:
-    """Whether an argument of `forward` may be a tensor; an argument without an annotation may be one."""
-    return not annotation or "Tensor" in annotation
 
 
 def _sources(folder: str) -> list[Path]:

@@ -27,13 +27,13 @@ def convert(directory: Path) -> None:
     if single.is_file():
         _convert_file(single, directory / model_files.WEIGHTS)
         return
-    places = _places(index)
-    for name in sorted(set(places.values())):
+    files = _weight_map(index)
+    for name in sorted(set(files.values())):
         if not (directory / name).is_file():
             raise StepError("parts of the weights are missing", [f"{index.name} names {name}"], "fetch the model again")
         _convert_file(directory / name, directory / _renamed(name))
-    total = sum((directory / _renamed(name)).stat().st_size for name in set(places.values()))
-    written = {"metadata": {"total_size": total}, "weight_map": {key: _renamed(places[key]) for key in sorted(places)}}
+    total = sum((directory / _renamed(name)).stat().st_size for name in set(files.values()))
+    written = {"metadata": {"total_size": total}, "weight_map": {key: _renamed(files[key]) for key in sorted(files)}}
     (directory / model_files.INDEX).write_text(json.dumps(written, indent=2) + "\n")
     index.unlink()
 
@@ -99,15 +99,15 @@ def _own_memory(tensors: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
     return owned
 
 
-def _places(index: Path) -> dict[str, str]:
+def _weight_map(index: Path) -> dict[str, str]:
     """Return each tensor's name -> the name of the pickle file with the tensor.
 
     Raises StepError where the index names a file that is no shard of the weights by its name.
     """
-    places = json_files.weight_map(index)
-    if not all(re.fullmatch(r"pytorch_model-\d+-of-\d+\.bin", name) for name in places.values()):
-        raise StepError(f"{index.name} names files that are no parts of the weights", sorted(set(places.values()))[:6])
-    return places
+    files = json_files.weight_map(index)
+    if not all(model_files.PICKLE_SHARD.fullmatch(name) for name in files.values()):
+        raise StepError(f"{index.name} names files that are no parts of the weights", sorted(set(files.values()))[:6])
+    return files
 
 
 def _renamed(name: str) -> str:

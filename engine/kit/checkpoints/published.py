@@ -38,8 +38,7 @@ def refuse(checkpoint: Path, requested: str | None, *, num_labels: int | None = 
 
 def table_rows(config: dict[str, Any]) -> int | None:
     """Return the number of tokens that a model has embeddings for, by its config.json; None where the file has none."""
-    nested = config.get("text_config")
-    rows = config.get("vocab_size", nested.get("vocab_size") if isinstance(nested, dict) else None)
+    rows = config.get("vocab_size", checkpoints.text_config(config).get("vocab_size"))
     return rows if isinstance(rows, int) else None
 
 

@@ -25,7 +25,8 @@ def refuse(checkpoint: Path, task: str) -> None:
     if checkpoints.kind(checkpoint) != "transformers":
         return
     config = checkpoints.config(checkpoint)
-    other = _other_layers(config)
+    kinds = checkpoints.text_config(config).get("layer_types")
+    other = sorted(_WITHOUT_KEYS.intersection(map(str, kinds))) if isinstance(kinds, list) else []
     if other and tasks.generates(task):
         raise StepError(
             f"the model does not carry keys and values alone from token to token, and cannot be built for {task}",
@@ -55,12 +56,6 @@ def _reason(config: Mapping[str, Any]) -> tuple[str, list[str]] | None:
             fact = "config.json has use_expectation: false"
             return "the model's attention hashes by code for NVIDIA GPUs, which no exporter can write", [fact]
     return None
-
-
-def _other_layers(config: Mapping[str, Any]) -> list[str]:
-    """Return the kinds of a decoder's layers that keep another state than keys and values."""
-    kinds = checkpoints.text_config(config).get("layer_types")
-    return sorted(_WITHOUT_KEYS.intersection(map(str, kinds))) if isinstance(kinds, list) else []
 
 
 def alternative(checkpoint: Path, task: str) -> str:

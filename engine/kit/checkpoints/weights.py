@@ -26,7 +26,13 @@ def check(directory: Path, names: Sequence[str]) -> None:
     for name in names:
         refuse_pointer(directory / name)
     if model_files.INDEX in names:
-        _check_shards(directory)
+        shards = sorted(set(json_files.weight_map(directory / model_files.INDEX).values()))
+        if missing := [name for name in shards if not (directory / name).is_file()]:
+            raise StepError(
+                "parts of the weights are missing",
+                [f"{model_files.INDEX} names {len(shards)} files", f"missing: {', '.join(missing[:6])}"],
+                "a download that was not finished? fetch the model again",
+            )
     for name in names:
         if name.endswith(".safetensors"):
             header(directory / name)
@@ -103,18 +109,6 @@ def arrays(path: Path) -> dict[str, np.ndarray]:
             )
         tensors[name] = numbers.reshape(tensor["shape"])
     return tensors
-
-
-def _check_shards(directory: Path) -> None:
-    path = directory / model_files.INDEX
-    shards = sorted(set(json_files.weight_map(path).values()))
-    missing = [name for name in shards if not (directory / name).is_file()]
-    if missing:
-        raise StepError(
-            "parts of the weights are missing",
-            [f"{path.name} names {len(shards)} files", f"missing: {', '.join(missing[:6])}"],
-            "a download that was not finished? fetch the model again",
-        )
 
 
 def _broken(path: Path, fact: str) -> StepError:

@@ -96,9 +96,7 @@ def lead(candidate: Timed, over: Timed) -> Lead:
         for mine, theirs in zip(candidate.latencies, over.latencies, strict=True)
     ]
     means = [math.exp(math.fsum(map(math.log, each)) / len(each)) for each in zip(*ratios, strict=True)]
-    low, high = stats.interval(means)
-    digits = stats.RATIO_DIGITS
-    return Lead(round(stats.median(means), digits), (round(low, digits), round(high, digits)))
+    return Lead(round(stats.median(means), stats.RATIO_DIGITS), stats.rounded_interval(means))
 
 
 def fastest(candidates: Mapping[str, Timed], default: str) -> tuple[str, dict[str, Lead]]:

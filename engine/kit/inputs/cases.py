@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -62,7 +63,17 @@ def save(cases: Sequence[Case], directory: Path) -> None:
 
     directory.mkdir(parents=True, exist_ok=True)
     arrays: list[np.ndarray] = []
-    entries = [_describe(case, arrays) for case in cases]
+    entries = [
+        {
+            "name": case.name,
+            "text": case.text,
+            "kind": case.kind,
+            "label": case.label,
+            "inputs": _number(case.inputs, arrays),
+            "outputs": _number(case.outputs, arrays),
+        }
+        for case in cases
+    ]
     (directory / LIST).write_text(json.dumps(entries, indent=1, ensure_ascii=False) + "\n", "utf-8")
     # Arrays are stored by number: in a zip archive, a tensor's name with a slash would be a path.
     numbered: dict[str, Any] = {str(number): array for number, array in enumerate(arrays)}
@@ -98,10 +109,7 @@ def load(directory: Path) -> list[Case]:
 
 def count_kinds(cases: Iterable[Case]) -> dict[str, int]:
     """Return each kind of case -> the number of cases of that kind."""
-    counts: dict[str, int] = {}
-    for case in cases:
-        counts[case.kind] = counts.get(case.kind, 0) + 1
-    return counts
+    return dict(Counter(case.kind for case in cases))
 
 
 def _mapped(array: np.ndarray, file: IO[bytes]) -> np.ndarray:
@@ -115,18 +123,6 @@ def _mapped(array: np.ndarray, file: IO[bytes]) -> np.ndarray:
     file.write(np.ascontiguousarray(array).data)
     file.flush()
     return np.memmap(file.name, array.dtype, "r", offset, array.shape)
-
-
-def _describe(case: Case, arrays: list[np.ndarray]) -> dict[str, Any]:
-    """Return the JSON entry of a case, and append its tensors to `arrays`."""
-    return {
-        "name": case.name,
-        "text": case.text,
-        "kind": case.kind,
-        "label": case.label,
-        "inputs": _number(case.inputs, arrays),
-        "outputs": _number(case.outputs, arrays),
-    }
 
 
 def _number(tensors: Mapping[str, np.ndarray], arrays: list[np.ndarray]) -> dict[str, int]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import repeat
+from itertools import chain, repeat
 from typing import TYPE_CHECKING
 
 from engine.kit.inputs import synthetic
@@ -19,7 +19,6 @@ from engine.runtimes import axes
 if TYPE_CHECKING:
     import numpy as np
 
-    from engine.kit.onnx.onnx_files import Input
     from engine.recipe.shape_values import Values
     from engine.recipe.values import Profile
 
@@ -67,9 +66,11 @@ def tensors(
 
     generator = np.random.default_rng(seed)
     for spec in specs.values():
-        _refuse_unknown(spec)
+        onnx_source.refuse_unusual(spec)
+        onnx_source.refuse_unranked(spec)
     named = [axes.by_name(profile, axes.shapes(specs)) for profile in profiles]
-    for extents, stated in zip(_extents(named), _stated(values), strict=False):
+    ends = (shape_values.at(end, profile) for profile in values for end in EXTENTS)
+    for extents, stated in zip(_extents(named), chain(ends, repeat({})), strict=False):
         shapes = synthetic.shapes(specs, extents, first=extents["batch"], other=extents["other"])
         if extents is not _UNSEEN[0] and max(math.prod(shape) for shape in shapes.values()) > largest:
             continue
@@ -108,24 +109,10 @@ def limits(specs: Mapping[str, Input], profile: Profile, longest: int | None) ->
 def _extents(profiles: Sequence[Profile]) -> Iterator[Mapping[str, int]]:
     """Yield, for each set of inputs, the name of each axis -> its extent."""
     for profile in profiles:
-        for end in ("min", "opt", "max"):
+        for end in EXTENTS:
             yield {**_UNSEEN[0], **{axis: int(getattr(limit, end)) for axis, limit in profile.items()}}
     if not profiles:
         yield from _UNSEEN
-
-
-def _stated(values: Sequence[Mapping[str, Values]]) -> Iterator[Mapping[str, Sequence[int]]]:
-    """Yield, for each set of inputs, the name of each input whose values are stated -> its values; without an end."""
-    for profile in values:
-        for end in EXTENTS:
-            yield shape_values.at(end, profile)
-    yield from repeat({})
-
-
-def _refuse_unknown(value: Input) -> None:
-    """Raise StepError for an input of unknown shape or of a type that numpy lacks."""
-    onnx_source.refuse_unusual(value)
-    onnx_source.refuse_unranked(value)
 
 
 def _draw(generator: np.random.Generator, value: Input, shape: tuple[int, ...], rows: int | None) -> np.ndarray:

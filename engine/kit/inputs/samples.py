@@ -105,7 +105,12 @@ def tokenize(
     """
     tokenizer, limits = tokenizer_for(checkpoint, specs, longest)
     classes = labels.numbers(checkpoint)
-    return [_case(text, tokenizer, limits, specs, classes) for text in texts]
+    cases = []
+    for text in texts:
+        row = token_rows.alone(row_of(text, tokenizer), pad=tokenizer.pad, limits=limits)
+        shown = text.text if text.pair is None else f"{text.text} | {text.pair}"
+        cases.append(Case(text.name, shown, "sample", token_rows.fit(row, specs), {}, label_of(text, classes)))
+    return cases
 
 
 def tokenizer_for(
@@ -174,18 +179,6 @@ def _text(path: Path, number: int, line: str) -> SampleText:
     if isinstance(label, bool) or not isinstance(label, int | str | None):
         raise StepError(f"{where} has a label that is neither a number nor a name", [repr(label)])
     return SampleText(f"line {number}", fields[first], fields.get(second), label)
-
-
-def _case(
-    text: SampleText,
-    tokenizer: Tokenizer,
-    limits: RowLimits,
-    specs: Mapping[str, Input],
-    classes: Mapping[str, int],
-) -> Case:
-    inputs = token_rows.fit(token_rows.alone(row_of(text, tokenizer), pad=tokenizer.pad, limits=limits), specs)
-    shown = text.text if text.pair is None else f"{text.text} | {text.pair}"
-    return Case(text.name, shown, "sample", inputs, {}, label_of(text, classes))
 
 
 def label_of(text: SampleText, classes: Mapping[str, int]) -> int | None:

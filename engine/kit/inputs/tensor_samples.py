@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import zipfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -30,7 +30,7 @@ def read(path: Path, specs: Mapping[str, Input]) -> list[Case]:
     input. A single number is the input of all samples. The file may also hold an array `label` with the expected class
     of each sample. Raises StepError for an array that is missing, or that has another type or shape than the input.
     """
-    arrays = _arrays(path)
+    arrays: dict[str, np.ndarray] = _each(path, lambda archive, name: archive[name])
     refuse_unfit(path, specs, arrays)
     if LABEL in arrays and LABEL not in specs:
         arrays[LABEL] = arrays[LABEL].reshape(-1)
@@ -80,12 +80,7 @@ def _starts_fixed(spec: Input) -> bool:
 
 def headers(path: Path) -> dict[str, ArrayHeader]:
     """Return the type and the shape of each array in an `.npz` file, without reading the arrays. Raises StepError."""
-    try:
-        with _opened(path) as file:
-            members = set(file.zip.namelist())
-            return {name: _header(file, name) for name in file.files if f"{name}.npy" in members}
-    except _UNREADABLE as error:
-        raise _unreadable(path, reasons.facts(error)) from error
+    return _each(path, _header)
 
 
 @dataclass(frozen=True)
@@ -121,28 +116,29 @@ def describe(value: Input) -> str:
     return f"{value.name}: {value.dtype} {_shown(value.shape)}"
 
 
-def _arrays(path: Path) -> dict[str, np.ndarray]:
-    """Return the name of each array in an `.npz` file -> the array. Raises StepError."""
-    try:
-        with _opened(path) as file:
-            return {name: file[name] for name in file.files if f"{name}.npy" in file.zip.namelist()}
-    except _UNREADABLE as error:
-        raise _unreadable(path, reasons.facts(error)) from error
+def _shown(shape: Sequence[object]) -> str:
+    return f"[{', '.join(map(str, shape))}]"
 
 
-def _opened(path: Path) -> Any:
-    """Return the opened `.npz` file. Raises StepError for a file of a single array, which numpy reads, too."""
+def _each(path: Path, read: Callable[[Any, str], Any]) -> dict[str, Any]:
+    """Return the name of each array in an `.npz` file -> what `read` returns for the opened file and the name.
+
+    Raises StepError, also for a file of a single array, which numpy reads, too.
+    """
     import numpy as np
 
-    file = np.load(path, allow_pickle=False)
-    if isinstance(file, np.ndarray):
-        raise _unreadable(path, ["the file holds a single array without a name (numpy.save)"])
-    return file
-
-
-def _unreadable(path: Path, facts: Sequence[str]) -> StepError:
+    cause: Exception | None = None
+    try:
+        file = np.load(path, allow_pickle=False)
+        if not isinstance(file, np.ndarray):
+            with file:
+                members = set(file.zip.namelist())
+                return {name: read(file, name) for name in file.files if f"{name}.npy" in members}
+        facts = ["the file holds a single array without a name (numpy.save)"]
+    except _UNREADABLE as error:
+        facts, cause = reasons.facts(error), error
     hint = "save it with numpy.savez(path, **arrays), without pickled objects"
-    return StepError(f"{path.name} cannot be read", facts, hint)
+    raise StepError(f"{path.name} cannot be read", facts, hint) from cause
 
 
 def _refuse_misfit(path: Path, value: Input, array: np.ndarray | ArrayHeader) -> None:
@@ -160,7 +156,9 @@ def _refuse_misfit(path: Path, value: Input, array: np.ndarray | ArrayHeader) ->
         raise StepError(
             f"the array {value.name} in {path.name} has the wrong number of axes",
             facts,
-            f"its first axis counts the samples: give the shape {_stacked(value)}",
+            # rows of a batch, or whole inputs for a fixed first axis
+            "its first axis counts the samples: give the shape "
+            + _shown(("samples", *(value.shape if _starts_fixed(value) else value.shape[1:]))),
         )
     own = array.shape[1:]
     sizes = value.shape[1:] if array.ndim == rank else value.shape
@@ -200,12 +198,3 @@ def _rows(path: Path, specs: Mapping[str, Input], arrays: Mapping[str, np.ndarra
         cast = {name: np.asarray(tensor, dtype=specs[name].dtype) for name, tensor in inputs.items()}
         label = int(arrays[LABEL][start]) if labelled and step == 1 else None
         yield Case(f"row {start}", "", "tensors", cast, {}, label)
-
-
-def _stacked(value: Input) -> str:
-    """Return the shape of an array of samples for an input: rows of a batch, or whole inputs for a fixed first axis."""
-    return _shown(("samples", *(value.shape if _starts_fixed(value) else value.shape[1:])))
-
-
-def _shown(shape: tuple[Any, ...]) -> str:
-    return "[" + ", ".join(str(size) for size in shape) + "]"

@@ -63,6 +63,10 @@ class RowLimits:
         batch, sequence = ((size, size) if isinstance(size, int) else None for size in sizes)
         return cls(batch=batch or (1, None), sequence=sequence or (1, longest))
 
+    def __str__(self) -> str:
+        batch, tokens = (f"{least} to {most or 'any'}" for least, most in (self.batch, self.sequence))
+        return f"batch {batch}, tokens {tokens}"
+
 
 def are_tokens(specs: Mapping[str, Input]) -> bool:
     """Whether a tokenizer can fill all inputs of a model."""

@@ -45,16 +45,18 @@ def of_texts(
     yield from masked(cases, specs, pad=pad, limits=limits, prefix=prefix)
     rows = _rows(cases)
     groups = list(_groups(len(rows), limits))
-    for number, group in enumerate(groups, 1):
-        inputs = token_rows.batch([rows[index] for index in group], pad=pad, side=side, length=limits.sequence[0])
+    joined = [
+        token_rows.batch([rows[index] for index in group], pad=pad, side=side, length=limits.sequence[0])
+        for group in groups
+    ]
+    for number, (group, inputs) in enumerate(zip(groups, joined, strict=True), 1):
         names = ", ".join(cases[index].name for index in group)
         yield Case(f"{prefix}batch {number}", names, "batched", token_rows.fit(inputs, specs), {})
-    for group in groups[:1]:
-        inputs = token_rows.batch([rows[index] for index in group], pad=pad, side=side, length=limits.sequence[0])
-        mask = inputs["attention_mask"].copy()
+    if groups:
+        mask = joined[0]["attention_mask"].copy()
         mask[-1] = 0
-        names = ", ".join(cases[index].name for index in group[:-1])
-        blank = token_rows.fit({**inputs, "attention_mask": mask}, specs)
+        names = ", ".join(cases[index].name for index in groups[0][:-1])
+        blank = token_rows.fit({**joined[0], "attention_mask": mask}, specs)
         yield Case(f"{prefix}a row without tokens", names, "blank-row", blank, {})
 
 

@@ -72,9 +72,10 @@ def ask(
         texts = samples.texts(file) if file else samples.built_in(paired=tasks.find(task).paired)
         cases = samples.tokenize(texts, checkpoint, specs, longest=longest)
         if original.tokenizer is not None and tokenizer is not None:
-            cases = _with_own_inputs(cases, texts, original.tokenizer, tokenizer)
+            own, pairs = original.tokenizer, zip(cases, texts, strict=True)
+            cases = [with_own_inputs(case, text, own, tokenizer) for case, text in pairs]
             if not tasks.generates(task):  # a package that generates text pads its prompts itself
-                _refuse_other_side(original.tokenizer, tokenizer)
+                _refuse_other_side(own, tokenizer)
     pad = original.vocabulary.pad if tokenizer is None else tokenizer.pad
     side = "right" if tokenizer is None else tokenizer.side
     return [
@@ -116,18 +117,11 @@ def drawn(
     A model that takes tokens also gets batches with every kind of attention mask. Values may fit one size of a batch
     only, so that no row of a batch runs alone then.
     """
-    if original.vocabulary is None:
-        sets = list(_tensors(original, profiles, values, seed))
-        return sets if values else [*sets, *batches.alone(sets, original.input_specs, profiles)]
-    return list(_random_rows(original, original.vocabulary, profiles, seed))
-
-
-def _tensors(
-    original: Original, profiles: Sequence[Profile], values: Sequence[Mapping[str, Values]], seed: int
-) -> Iterator[Case]:
+    if original.vocabulary is not None:
+        return list(_random_rows(original, original.vocabulary, profiles, seed))
     sets = random_inputs.tensors(original.input_specs, original.ranges, profiles, values=values, seed=seed)
-    for number, inputs in enumerate(sets, 1):
-        yield Case(f"random {number}", "random tensors", "random", inputs, {})
+    cases = [Case(f"random {number}", "random tensors", "random", inputs, {}) for number, inputs in enumerate(sets, 1)]
+    return cases if values else [*cases, *batches.alone(cases, original.input_specs, profiles)]
 
 
 def _random_rows(original: Original, vocabulary: Vocabulary, profiles: Sequence[Profile], seed: int) -> Iterator[Case]:
@@ -143,17 +137,6 @@ def _random_rows(original: Original, vocabulary: Vocabulary, profiles: Sequence[
         yield from batches.of_texts(rows, specs, pad=pad, limits=limits, prefix=prefix)
 
 
-def _with_own_inputs(
-    cases: Sequence[Case], texts: Sequence[SampleText], own: OwnTokenizer, packaged: Tokenizer
-) -> list[Case]:
-    """Return the cases of texts with the inputs that a user of the original model makes of the texts.
-
-    `packaged` is the tokenizer that a package gets; it made the inputs of `cases`. Raises StepError where `packaged`
-    makes other tokens than the checkpoint's own tokenizer.
-    """
-    return [_attached(case, text, own, packaged) for case, text in zip(cases, texts, strict=True)]
-
-
 def _refuse_other_side(own: OwnTokenizer, packaged: Tokenizer) -> None:
     """Raise StepError where the tokenizer of a package pads texts on another side than the checkpoint's own."""
     side = own.tokenizer.padding_side
@@ -165,7 +148,12 @@ def _refuse_other_side(own: OwnTokenizer, packaged: Tokenizer) -> None:
         )
 
 
-def _attached(case: Case, text: SampleText, own: OwnTokenizer, packaged: Tokenizer) -> Case:
+def with_own_inputs(case: Case, text: SampleText, own: OwnTokenizer, packaged: Tokenizer) -> Case:
+    """Return the case of a text with the inputs that a user of the original model makes of the text.
+
+    `packaged` is the tokenizer that a package gets; it made the inputs of `case`. Raises StepError where `packaged`
+    makes other tokens than the checkpoint's own tokenizer.
+    """
     inputs = own.inputs(packaged.prompt + text.text, text.pair, longest=packaged.longest)
     row = packaged.row(text.text, text.pair)
     for name in (name for name in inputs if name in row):
@@ -185,8 +173,5 @@ def _differing(
     pairs = list(zip_longest(inputs[name][0].tolist(), row[name][0].tolist()))
     start = next(index for index, (one, other) in enumerate(pairs) if one != other)
     lines = zip((own.kind, "its files"), zip(*pairs[start : start + _SHOWN], strict=True), strict=True)
-    return [f"{name} by {who}, from position {start}: {_listed(values)}" for who, values in lines]
-
-
-def _listed(values: Sequence[int | None]) -> str:
-    return ", ".join(str(value) for value in values if value is not None) or "none"
+    listed = ((who, ", ".join(str(each) for each in values if each is not None)) for who, values in lines)
+    return [f"{name} by {who}, from position {start}: {values or 'none'}" for who, values in listed]

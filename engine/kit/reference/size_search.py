@@ -94,13 +94,9 @@ class _Search:
     error: Exception | None = None
     """The error of the last run that failed."""
 
-    @property
-    def is_over(self) -> bool:
-        return time.monotonic() > self.until
-
     def runs(self, sizes: Sizes) -> bool:
         """Tell whether the original runs with these sizes; False after the end of the search."""
-        if self.is_over:
+        if time.monotonic() > self.until:
             return False
         profile = {axis: Range(min=size, opt=size, max=size) for axis, size in sizes.items()}
         drawn = random_inputs.tensors(self.original.input_specs, self.original.ranges, [profile], largest=math.inf)

@@ -100,16 +100,13 @@ def _weighted(checkpoint: Path, name: str, options: dict[str, Any]) -> Any:
 def _timm() -> Any:
     try:
         import timm
-    except ImportError as error:
-        raise StepError("a model of timm needs timm and torchvision", reasons.facts(error), _INSTALL) from error
-    except RuntimeError as error:  # torchvision raises it where its operators were built for another torch
-        raise StepError(
-            "timm cannot be imported: torchvision does not fit the installed torch", reasons.facts(error), _INSTALL
-        ) from error
+    except (ImportError, RuntimeError) as error:
+        what = "a model of timm needs timm and torchvision"
+        if isinstance(error, RuntimeError):  # torchvision raises it where its operators were built for another torch
+            what = "timm cannot be imported: torchvision does not fit the installed torch"
+        hint = f"{distribution.install('timm')}; for a torch without CUDA, torchvision from where that torch came from"
+        raise StepError(what, reasons.facts(error), hint) from error
     return timm
-
-
-_INSTALL = f"{distribution.install('timm')}; for a torch without CUDA, torchvision from where that torch came from"
 
 
 def _set_head(model: Any, num_labels: int | None, *, allowed: bool) -> None:

@@ -65,7 +65,9 @@ def load(
         module = modules.whole(model)
     else:
         specs = {name: Input(name, "int64", ("batch", "sequence")) for name in names}
-        answer = _answer_of_last_end if _pools_last_end(model) else _answer
+        # A model that classifies a text by the decoder's state at the text's last end token.
+        pools_last_end = model.config.is_encoder_decoder and hasattr(model, "classification_head")
+        answer = _answer_of_last_end if pools_last_end else _answer
         module = modules.by_position(model, answer, specs, task.outputs)
     module.tokenizer = tokenizer
     return module
@@ -218,7 +220,8 @@ def _answer(model: Any, tensors: Mapping[str, torch.Tensor]) -> Mapping[str, tor
 
 def _explain(model: Any, loading: Mapping[str, Any], task: Task, head: HeadOptions) -> None:
     """Print which weights of the checkpoint are not used. Raises StepError where weights of the model are missing."""
-    missing = sorted(name for name in loading["missing_keys"] if not _is_unused(name, task))
+    # The weights of a pooler have no influence on hidden states.
+    missing = sorted(name for name in loading["missing_keys"] if not (task.embeds and name.startswith("pooler")))
     misfits = {
         name: f"{name}: {list(shape)} in the weights, {list(config_shape)} by the config"
         for name, shape, config_shape in sorted(loading["mismatched_keys"])
@@ -263,11 +266,6 @@ def _judge_head(weights: list[str], misfits: list[str], task: Task, head: HeadOp
     )
 
 
-def _is_unused(name: str, task: Task) -> bool:
-    """Whether a weight has no influence on the task's outputs, as the pooler's weights have none on hidden states."""
-    return task.embeds and name.startswith("pooler")
-
-
 def _is_body(model: Any, name: str) -> bool:
     """Whether a weight belongs to the base model that all heads share. A pooler counts as part of the head."""
     prefix = f"{model.base_model_prefix}."
@@ -278,11 +276,6 @@ def _is_body(model: Any, name: str) -> bool:
 def _more(names: list[str]) -> list[str]:
     """Return a line with the number of weights that an error leaves out; [] where the error lists all weights."""
     return [f"... and {len(names) - _LISTED} more"] if len(names) > _LISTED else []
-
-
-def _pools_last_end(model: Any) -> bool:
-    """Whether a model classifies a text by the decoder's state at the text's last end token."""
-    return bool(model.config.is_encoder_decoder) and hasattr(model, "classification_head")
 
 
 def _answer_of_last_end(model: Any, tensors: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:

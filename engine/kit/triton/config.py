@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -178,9 +178,9 @@ def _describe(field: Any, tensor: Input, *, batched: bool) -> None:
         )
     field.name = tensor.name
     field.data_type = model_config_pb2.DataType.Value(TYPES[tensor.dtype])
-    dims = _dims(tensor.shape[1:] if batched else tensor.shape)
-    if dims:
-        field.dims.extend(dims)
+    shape = tensor.shape[1:] if batched else tensor.shape
+    if shape:
+        field.dims.extend(size if isinstance(size, int) else -1 for size in shape)
         return
     # Triton has no tensors without dimensions: clients send [1]. Where Triton joins requests, the model gets a number
     # for each row; elsewhere `reshape` may not be empty, and the backend makes the number.
@@ -198,7 +198,3 @@ def _refuse_numbers(signature: Signature, backend: Backend) -> None:
             [f"{name}: {lists.extents(())}" for name in names],
             "give the tensor an axis of size 1 in the ONNX model, or use runtime: onnxruntime",
         )
-
-
-def _dims(shape: Sequence[int | str]) -> list[int]:
-    return [size if isinstance(size, int) else -1 for size in shape]

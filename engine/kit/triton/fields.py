@@ -9,7 +9,7 @@ from engine.errors import StepError
 from engine.kit.triton.config import Config
 from engine.kit.triton.serving import Serving
 from engine.recipe.model_config import GRAPH_PARTS, PartName
-from engine.runtimes.backends import ON_GPU, Accelerator, Backend
+from engine.runtimes.backends import ON_GPU, Backend
 
 if TYPE_CHECKING:
     from engine.feasibility.triton import About, ConfigTensor
@@ -59,9 +59,7 @@ def says(serving: Serving, part: Literal["model"] | PartName, field: str) -> boo
 
 def lists_output(serving: Serving, name: str) -> bool:
     """Tell whether the recipe lists an output of the built model by its name."""
-    outputs = (
-        output for _, overrides in _sections(serving, "model") for output in cast("Any", overrides.get("output") or ())
-    )
+    outputs = (output for _, overrides in _sections(serving, "model") for output in overrides.get("output") or ())
     return any(isinstance(output, Mapping) and output.get("name") == name for output in outputs)
 
 
@@ -151,12 +149,13 @@ def described(
             for tensor in listed
         }
 
+    accelerators = {each.name for each in config.optimization.execution_accelerators.gpu_execution_accelerator}
     return About(
         backend=Backend.of(platform=config.platform, backend=config.backend),
         part=part,
         name=config.name,
         on_gpu=on_gpu,
-        accelerator=_accelerator(config),
+        accelerator=next((each for each in ON_GPU if each in accelerators), None),
         batch=config.max_batch_size,
         most=config.max_batch_size,
         profiles=profiles,
@@ -166,9 +165,3 @@ def described(
         outputs=tensors(config.output),
         parameters={name: value.string_value for name, value in config.parameters.items()},
     )
-
-
-def _accelerator(config: Config) -> Accelerator | None:
-    """Return the accelerator that the configuration names for ONNX Runtime; None where it names no accelerator."""
-    ours = {each.name for each in config.optimization.execution_accelerators.gpu_execution_accelerator}
-    return next((each for each in ON_GPU if each in ours), None)

@@ -61,8 +61,14 @@ def part(serving: Serving, listed: Sequence[Part], model: Served, files: Files, 
     }
     session = {**model.in_python.settings, "threads": _threads(serving, built.config)}
     if model.on_gpu:
-        session["routing"] = routing(serving, model, checkpoint)
-        own |= files_on_gpu()
+        # session.py (runtimes/onnxruntime/in_python_cuda.py) replays a CUDA graph for each profile of one size, and
+        # pads requests to the shape of the graph. model.py knows the GPU of its instance.
+        session["routing"] = _routing(serving, model, checkpoint)
+        own |= {
+            "model.py": served.code(served.ON_GPU),
+            "instance.py": served.code(served.MODEL),
+            "routing.py": fixed_shapes.code(),
+        }
     takes = parts.tensors(entry.config.input, entry.config)
     python_model = parts.python(
         entry.config.name,
@@ -124,25 +130,12 @@ def _take_over(config: Config, model: Config, entry: Config) -> None:
         config.parameters[name].CopyFrom(value)
 
 
-# On the GPU its session.py (runtimes/onnxruntime/in_python_cuda.py) replays a CUDA graph for each profile of one size,
-# and pads requests to the shape of the graph. A model whose rows may not be joined, or whose texts may not be padded,
-# has no such package: see splitter.py.
-
-
-def files_on_gpu() -> dict[str, bytes]:
-    """Return the files beside session.py: the model.py that knows the GPU of its instance, and routing.py."""
-    return {
-        "model.py": served.code(served.ON_GPU),
-        "instance.py": served.code(served.MODEL),
-        "routing.py": fixed_shapes.code(),
-    }
-
-
-def routing(serving: Serving, model: Served, checkpoint: Path) -> Mapping[str, Any] | None:
+def _routing(serving: Serving, model: Served, checkpoint: Path) -> Mapping[str, Any] | None:
     """Return the facts of `Routing` by which requests are padded to a profile; None where no profile has one size.
 
     A request goes to the smallest profile that holds it: on a GPU a padded request that replays a graph costs less than
-    the launches of one that does not. Raises StepError for profiles that do not suit the model's inputs.
+    the launches of one that does not. A model whose rows may not be joined, or whose texts may not be padded, has no
+    such package: see splitter.py. Raises StepError for profiles that do not suit the model's inputs.
     """
     facts = fixed_shapes.routing(
         model.inputs,

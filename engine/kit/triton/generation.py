@@ -23,7 +23,6 @@ from engine.kit.triton.config import Config, Signature
 from engine.kit.triton.parts import Files, Part
 from engine.kit.triton.serving import Serving
 from engine.recipe.model_config import GraphPart
-from engine.runtimes.served import Served
 from engine.runtimes.triton_tensors import MAX_NEW_TOKENS, STOP, TEXT
 from engine.tasks import AnswerTensor
 
@@ -64,7 +63,13 @@ def parts(
         name = serving.model_name if part == graphs.WHOLE else f"{serving.model_name}_{part}"
         model = models.served_model(serving, validated / part, scratch)
         files[name] = Files(validated / part, model.files)
-        by_folder[part] = _graph(serving.model_copy(update={"model_name": name}), model, _KINDS[part])
+        named, kind = serving.model_copy(update={"model_name": name}), _KINDS[part]
+        config, signature = models.config(named, model, part=kind)
+        if not fields.says(named, kind, "dynamic_batching"):
+            # Triton cannot join requests whose texts have different lengths, and joining would copy the large KV cache
+            # of each request. A python model joins the rows of several requests itself, before it calls a graph.
+            config.ClearField("dynamic_batching")
+        by_folder[part] = config, signature
     listed = [Part(config) for config, _ in by_folder.values()]
     tokenizer = tokenizers.load(checkpoint) if serving.tokenizer else None
     if tokenizer is None:
@@ -85,19 +90,6 @@ def parts(
             listed[-1].config.parameters[python_models.ROWS].string_value = RowBatching.ALONE.value
         fields.overridden(listed[-1].config, serving, "stream" if streams else "generate")
     return listed, files
-
-
-def _graph(serving: Serving, model: Served, kind: GraphPart) -> tuple[Config, Signature]:
-    """Return the configuration and the signature (inputs and outputs) of a graph.
-
-    The configuration has no dynamic batching: Triton could not join requests whose texts have different lengths, and
-    joining would copy the large KV cache of each request. A python model joins the rows of several requests itself,
-    before it calls a graph.
-    """
-    config, signature = models.config(serving, model, part=kind)
-    if not fields.says(serving, kind, "dynamic_batching"):
-        config.ClearField("dynamic_batching")
-    return config, signature
 
 
 def _entry(name: str, by_folder: Graphs, files: Mapping[str, bytes], *, task: str, streams: bool) -> Part:
@@ -153,11 +145,10 @@ def _generation_json(generation_settings: Settings, by_folder: Graphs, serving: 
         "graphs": {
             "decoder": decoder.name,
             "encoder": by_folder[graphs.ENCODER][0].name if has_encoder else None,
-            "outputs": {"decoder": list(signature.outputs), "encoder": list(_encoder_outputs(by_folder))},
+            "outputs": {
+                "decoder": list(signature.outputs),
+                "encoder": list(by_folder[graphs.ENCODER][1].outputs) if has_encoder else [],
+            },
             "past": {name: [each.dtype, each.shape[1], each.shape[3]] for name, each in first.items()},
         },
     }
-
-
-def _encoder_outputs(by_folder: Graphs) -> Mapping[str, Any]:
-    return by_folder[graphs.ENCODER][1].outputs if graphs.ENCODER in by_folder else {}

@@ -59,7 +59,8 @@ class OpenedPackage:
         with self._lock:
             [(_, result, _)] = self._work.together([(lambda: {TEXT: array}, list(self.outputs), lambda: False)])
             answers = result()
-        return {name: _decoded(answer) if answer.dtype == object else answer for name, answer in answers.items()}
+        decoded = np.vectorize(lambda text: text.decode("utf-8"), otypes=[object])
+        return {name: decoded(answer) if answer.dtype == object else answer for name, answer in answers.items()}
 
 
 def _version(package: Path) -> Path:
@@ -69,9 +70,3 @@ def _version(package: Path) -> Path:
         names = ", ".join(sorted(path.parent.name for path in package.glob(f"*/{configs.FILE}"))) or "none"
         raise UsageError(f"{package} is no package of one Python model", [f"its models: {names}"], _HINT)
     return max(folders, key=lambda folder: int(folder.name))
-
-
-def _decoded(texts: np.ndarray) -> np.ndarray:
-    import numpy as np
-
-    return np.array([text.decode("utf-8") for text in texts.ravel()], dtype=object).reshape(texts.shape)

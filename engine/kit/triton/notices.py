@@ -45,15 +45,14 @@ def notice(name: str, abouts: Iterable[Licensed]) -> str:
             f"{about.role}: {about.source}",
             f"  revision: {about.revision or NOT_KNOWN}",
             f"  licence: {about.license}",
-            *(f"    {each.spdx or each.text}: stated by {each.by}" + _link(each.link) for each in about.statements),
+            *(
+                f"    {each.spdx or each.text}: stated by {each.by}{f', {each.link}' if each.link else ''}"
+                for each in about.statements
+            ),
             *(f"  text: {file}" for file in about.files),
             "",
         ]
     return "\n".join(lines)
-
-
-def _link(link: str | None) -> str:
-    return f", {link}" if link else ""
 
 
 def write_bill(
@@ -87,16 +86,12 @@ def write_bill(
 def files(folder: Path, ref: str) -> list[dict[str, Any]]:
     """Return a component for each file under `folder`, with its SHA-256; `ref` goes before the names."""
     names = sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
-    return [
-        {
-            "type": "file",
-            "bom-ref": f"{ref}/{name}",
-            "name": name,
-            "hashes": [{"alg": "SHA-256", "content": _sha256(folder / name)}],
-        }
-        for name in names
-        if name != BILL
-    ]
+    components = []
+    for name in (name for name in names if name != BILL):
+        with (folder / name).open("rb") as file:
+            hashes = [{"alg": "SHA-256", "content": hashlib.file_digest(file, "sha256").hexdigest()}]
+        components.append({"type": "file", "bom-ref": f"{ref}/{name}", "name": name, "hashes": hashes})
+    return components
 
 
 def _model(about: Licensed, checkpoint: Path) -> dict[str, Any]:
@@ -148,8 +143,3 @@ def _tool(name: str) -> dict[str, Any]:
         return component
     purl = f"pkg:pypi/{re.sub(r'[-_.]+', '-', name).lower()}@{quote(version)}"
     return {**component, "version": version, "purl": purl}
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

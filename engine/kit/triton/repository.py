@@ -70,7 +70,7 @@ def write(
     joins = batching.read(validated)
     with TemporaryDirectory(dir=out.parent) as folder:
         scratch = Path(folder)
-        if _generates(validated, checkpoint):
+        if checkpoints.kind(checkpoint) == "transformers" and graphs.generates(validated):
             listed, files = generation.parts(
                 serving, validated, checkpoint, scratch, task=_task(serving, checkpoint), batching=joins
             )
@@ -195,11 +195,6 @@ def _answers(serving: Serving) -> bool:
 def _task(serving: Serving, checkpoint: Path) -> str:
     """Return the task of the recipe, else of the checkpoint; an ONNX file without a task takes and gives tensors."""
     return checkpoints.task(checkpoint, serving.task)
-
-
-def _generates(validated: Path, checkpoint: Path) -> bool:
-    """Tell whether the built model consists of graphs that generate text."""
-    return checkpoints.kind(checkpoint) == "transformers" and graphs.generates(validated)
 
 
 def _with_embedding(serving: Serving, validated: Path, checkpoint: Path, scratch: Path) -> Path:

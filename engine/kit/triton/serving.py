@@ -69,11 +69,12 @@ class Serving(Frozen):
         """Return the options that a recipe sets for its model repository."""
         triton = recipe.package.triton
         name = triton.name or recipe.name
-        pixels = recipe.images
+        task = tasks.known(recipe.model.task)
+        modality = image_input.modality(recipe.images) if task is None else task.modality
         file_names = warmups.names(recipe)
         return cls(
             model_name=name,
-            ensemble=triton.ensemble or f"{name}_{_kind(recipe)}",
+            ensemble=triton.ensemble or f"{name}_{modality.value}",
             tokenizer=triton.tokenizer,
             postprocess=triton.postprocess,
             layout=triton.layout,
@@ -86,7 +87,7 @@ class Serving(Frozen):
             largest=greatest(recipe.profiles),
             threads=triton.threads,
             task=recipe.model.task,
-            images=pixels,
+            images=recipe.images,
             mean=recipe.preprocess.get("mean", ()),
             std=recipe.preprocess.get("std", ()),
             execution=Execution.for_recipe(recipe).anywhere(),
@@ -105,10 +106,3 @@ class Serving(Frozen):
     def code_used(self) -> tuple[str, ...]:
         """Return the modules whose code the job's key contains: modules of the runtime, the task and its answers."""
         return (*self.execution.code_to_serve, *tasks.modules(self.task), *tasks.makers(self.task))
-
-
-def _kind(recipe: Recipe) -> str:
-    """Return the kind of data that clients send, which names the ensemble: "text", "image" or "tensors"."""
-    task = tasks.known(recipe.model.task)
-    modality = image_input.modality(recipe.images) if task is None else task.modality
-    return modality.value

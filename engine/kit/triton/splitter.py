@@ -41,7 +41,9 @@ def in_front(listed: Sequence[Part], joins: RowBatching, serving: Serving) -> li
         entry.config.parameters[parts.ROWS].string_value = joins.value
     if joins is RowBatching.TOGETHER or entry.config.platform != "ensemble":
         return list(listed)
-    _refuse(serving, joins)
+    stride = serving.answers.get(DOC_STRIDE)
+    for field, value in batching.mixing(layout=serving.layout, padding=serving.padding, doc_stride=stride).items():
+        raise StepError(f"{field}: {value} is not possible: {joins.note()}", hint=f"leave {field} out")
     name = entry.config.name
     front = parts.python(
         name,
@@ -57,9 +59,3 @@ def in_front(listed: Sequence[Part], joins: RowBatching, serving: Serving) -> li
     entry.config.ClearField("parameters")
     entry.config.name = f"{name}_row"
     return [*others, entry, front]
-
-
-def _refuse(serving: Serving, joins: RowBatching) -> None:
-    stride = serving.answers.get(DOC_STRIDE)
-    for field, value in batching.mixing(layout=serving.layout, padding=serving.padding, doc_stride=stride).items():
-        raise StepError(f"{field}: {value} is not possible: {joins.note()}", hint=f"leave {field} out")

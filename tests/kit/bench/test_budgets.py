@@ -68,12 +68,6 @@ def test_a_budget_within_the_interval_on_a_machine_that_stays_busy_is_not_decide
     assert "--force bench" in caught.value.hint
 
 
-def test_a_shape_without_a_budget_is_measured_once():
-    machine = BusyMachine()
-    measured(machine, {}, machine.contender(0.01))
-    assert machine.now < 2 * SHORT.seconds
-
-
 def test_a_slow_model_is_not_measured_again_for_longer_than_the_time_limit():
     machine = BusyMachine()
     measured(machine, {"p50_ms": 30_000 * 1.3}, machine.contender(30.0))
@@ -140,6 +134,7 @@ def test_two_models_are_compared_only_if_the_machine_was_quiet(quiet_from, secon
     machine = BusyMachine(quiet_from=quiet_from)
     report = measured(machine, {}, machine.contender(0.01), machine.contender(seconds, ours=False, name="rival"))
     assert report.rows[0].speed_up(report.rows[1]) == text
+    assert machine.now < 2 * SHORT.seconds, "without a budget, nothing is measured again"
 
 
 def test_a_report_of_the_first_version_is_read_without_its_noise():

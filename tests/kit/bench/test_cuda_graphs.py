@@ -125,24 +125,6 @@ def test_what_cannot_be_captured_is_measured_without_a_graph_and_the_report_says
     assert all("onnxruntime-gpu" not in each.reason for each in report.unmeasured), "it is installed"
 
 
-def test_control_flow_is_measured_without_a_graph(device, tmp_path):
-    branch = [
-        helper.make_graph([helper.make_node(kind, ["x"], [kind])], kind, [], [
-            helper.make_tensor_value_info(kind, graphs.FLOAT, ["batch", 8])
-        ])
-        for kind in ("Relu", "Neg")
-    ]  # fmt: skip
-    nodes = [
-        helper.make_node("ReduceMax", ["x"], ["most"], keepdims=0),
-        helper.make_node("Cast", ["most"], ["condition"], to=9),
-        helper.make_node("If", ["condition"], ["y"], then_branch=branch[0], else_branch=branch[1]),
-    ]
-    ends = [("x", graphs.FLOAT, ["batch", 8])], [("y", graphs.FLOAT, ["batch", 8])]
-    report = measured(tmp_path, graphs.write(tmp_path / "if", graphs.graph(nodes, *ends)), "free")
-    assert titles(report) == ["onnxruntime-fp16 (ours)"]
-    assert "control flow nodes" in report.unmeasured[0].reason
-
-
 @pytest.mark.parametrize("wrong", [
     lambda outputs: [array * 1.1 for array in outputs],
     lambda outputs: [array * np.nan for array in outputs],
@@ -158,14 +140,6 @@ def test_a_graph_that_keeps_the_answers_of_its_capture_is_not_measured(device, l
     first = []
     device.replays_answer = lambda outputs: first.append(outputs) or first[0]
     assert "answers differ" in measured(tmp_path, layers, "fixed").unmeasured[0].reason
-
-
-def test_an_output_whose_shape_depends_on_values_is_not_captured(device, tmp_path):
-    nodes = [helper.make_node("NonZero", ["x"], ["y"])]
-    ends = [("x", graphs.FLOAT, ["batch", 8])], [("y", graphs.INT64, [2, "found"])]
-    model = graphs.write(tmp_path / "nonzero", graphs.graph(nodes, *ends))
-    device.waiting.add("NonZero")
-    assert "cannot capture" in measured(tmp_path, model, "free").unmeasured[0].reason
 
 
 def recipe(*profiles, via=("in-process",), provider="cuda", device="T4", shapes=()):

@@ -74,7 +74,7 @@ LENGTHS = st.lists(st.integers(1, 512), min_size=1, max_size=30)
 
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("stated", ["", "profiles: [{batch: [1, 4, 16], sequence: [1, 128, 512]}]\n"])
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=6, deadline=None)
 @given(lengths=LENGTHS)
 def test_a_recipe_with_the_proposed_lines_passes_every_check(project, target, stated, lengths):
     _, recipe = proposed(project, TARGETS[target] + stated + BENCH, measured(lengths))

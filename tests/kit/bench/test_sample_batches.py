@@ -18,20 +18,29 @@ BUDGET = Budget(seconds=0.05, warm_up=0.0, rounds=5)
 
 
 class Machine:
+    """A clock that each call moves on by the seconds that its batch takes, and the names of the called contenders."""
+
     def __init__(self):
-        self.now = 0.0
+        self.now, self.calls = 0.0, []
 
     def clock(self):
         return self.now
 
-    def contender(self, name, *, ours, factor=1.0, call_us=20):
-        def prepare(inputs):
+    def _contender(self, name, seconds, *, ours=True):
+        def prepare(batch):
             def call():
-                self.now += factor * (inputs["input_ids"].size + call_us) * 1e-6
+                self.calls.append(name)
+                self.now += seconds(batch)
 
             return call
 
         return Contender(runtime=name, via="in-process", ours=ours, prepare=prepare)
+
+    def contender(self, name, *, ours, factor=1.0, call_us=20):
+        return self._contender(name, lambda batch: factor * (batch["input_ids"].size + call_us) * 1e-6, ours=ours)
+
+    def sweep(self, name, *seconds):
+        return Sweep(self._contender(name, lambda batch: batch), 1, "arrival", seconds)
 
 
 @pytest.fixture
@@ -125,29 +134,8 @@ def test_a_shape_whose_samples_are_not_on_the_axis_of_tokens_is_refused(rows, sh
     assert "{batch: 8, sequence: samples}" in caught.value.hint
 
 
-class SweepingMachine:
-    """A clock that each call moves on by the seconds that its batch takes."""
-
-    def __init__(self):
-        self.now, self.calls = 0.0, []
-
-    def clock(self):
-        return self.now
-
-    def sweep(self, name, *seconds):
-        def prepare(batch):
-            def call():
-                self.calls.append(name)
-                self.now += batch["seconds"]
-
-            return call
-
-        contender = Contender(runtime=name, via="in-process", ours=True, prepare=prepare)
-        return Sweep(contender, 1, "arrival", [{"seconds": each} for each in seconds])
-
-
 def test_a_turn_holds_whole_sweeps_whose_calls_are_timed_apart():
-    machine = SweepingMachine()
+    machine = Machine()
     slow, fast = machine.sweep("slow", 0.2, 0.1), machine.sweep("fast", 0.05)
     rounds = measure_sweeps([slow, fast], Budget(seconds=6, warm_up=0, rounds=5), clock=machine.clock)
     assert [len(each) for each in rounds] == [5, 5]
@@ -158,7 +146,7 @@ def test_a_turn_holds_whole_sweeps_whose_calls_are_timed_apart():
 
 
 def test_long_sweeps_have_fewer_rounds_but_at_least_three():
-    machine = SweepingMachine()
+    machine = Machine()
     taken = [machine.sweep("a", 2.0), machine.sweep("b", 2.0)]
     rounds = measure_sweeps(taken, Budget(seconds=1, warm_up=0, rounds=10), clock=machine.clock)
     assert [len(each) for each in rounds] == [3, 3]
@@ -166,7 +154,7 @@ def test_long_sweeps_have_fewer_rounds_but_at_least_three():
 
 
 def test_the_order_of_the_turns_changes_from_round_to_round():
-    machine = SweepingMachine()
+    machine = Machine()
     taken = [machine.sweep(name, 1.0) for name in "abc"]
     measure_sweeps(taken, Budget(seconds=3, warm_up=0, rounds=3), clock=machine.clock)
     turns = machine.calls[3:][::2]  # after the warm-up; each turn is an untimed call and a timed one
@@ -174,7 +162,7 @@ def test_the_order_of_the_turns_changes_from_round_to_round():
 
 
 def test_a_longer_budget_measures_more_sweeps():
-    machine = SweepingMachine()
+    machine = Machine()
     budget = Budget(seconds=1, warm_up=0.1, rounds=5)
     counts = [
         sum(map(len, measure_sweeps([machine.sweep("a", 0.01)], each, clock=machine.clock)[0]))

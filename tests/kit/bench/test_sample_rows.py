@@ -107,28 +107,20 @@ def computed(lengths, size, order):
 @given(LENGTHS, st.integers(1, 9), st.sampled_from(ORDERS))
 def test_every_row_is_in_one_batch_and_only_the_last_batch_is_smaller(lengths, size, order):
     groups = sample_rows.batches(lengths, size, order)
-    assert sorted(index for group in groups for index in group) == list(range(len(lengths)))
+    chosen = [index for group in groups for index in group]
+    assert sorted(chosen) == list(range(len(lengths)))
+    if order == "arrival":
+        assert chosen == sorted(chosen)
+    else:
+        assert [lengths[index] for index in chosen] == sorted(lengths)
     assert all(len(group) == size for group in groups[:-1])
     assert 1 <= len(groups[-1]) <= size
-
-
-@given(LENGTHS, st.integers(1, 9))
-def test_sorted_batches_ascend_and_arrival_keeps_the_order(lengths, size):
-    arrival = sample_rows.batches(lengths, size, "arrival")
-    by_length = sample_rows.batches(lengths, size, "sorted")
-    assert [index for group in arrival for index in group] == list(range(len(lengths)))
-    ordered = [lengths[index] for group in by_length for index in group]
-    assert ordered == sorted(lengths)
 
 
 @given(st.lists(st.integers(1, 120), min_size=1, max_size=8).map(lambda each: each * 4))
 def test_sorted_full_batches_never_need_more_positions(lengths):
     assert computed(lengths, 4, "sorted") <= computed(lengths, 4, "arrival")
     assert computed(lengths, 1, "sorted") == computed(lengths, 1, "arrival") == sum(lengths)
-
-
-def test_a_batch_of_a_model_without_limits_is_padded_to_its_longest_row():
-    assert sample_rows.padded_shape(3, 17, ()) == (3, 17)
 
 
 @pytest.mark.parametrize(

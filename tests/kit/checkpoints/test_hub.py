@@ -62,41 +62,46 @@ def test_the_token_goes_to_the_hub_and_not_to_where_it_redirects(hub, built, mon
     assert {with_token for path, with_token in hub.requests if "/cdn/" not in path} == {True}
 
 
-def test_a_gated_model_without_a_token_says_accept_the_licence_and_set_the_token(hub, failure):
-    hub.refuse = (401, "GatedRepo")
-    error = failure()
-    assert "the model is gated" in error
-    assert "status: 401 (GatedRepo)" in error
-    assert f"accept its licence at 127.0.0.1:{hub.port}/{REPO}" in error
-    assert "HF_TOKEN" in error
-    assert "`source: path/to/it`" in error
+REFUSALS = {
+    "gated, without a token": (
+        {"refuse": (401, "GatedRepo")}, {}, ["the model is gated", "status: 401 (GatedRepo)", "HF_TOKEN",
+        f"/{REPO} with an account", "accept its licence at 127.0.0.1:", "`source: path/to/it`"],
+    ),
+    "gated, with a token": (
+        {"refuse": (403, "GatedRepo"), "token": True}, {},
+        ["status: 403 (GatedRepo)", "with the account of HF_TOKEN"],
+    ),
+    "no repository": (
+        {}, {"uri": "hf:acme/typo"},
+        ["there is no acme/typo, or it is private and HF_TOKEN is not set", "status: 401 (RepoNotFound)"],
+    ),
+    "no repository that the token may see": (
+        {"token": True}, {"uri": "hf:acme/typo"},
+        ["there is no acme/typo, or HF_TOKEN may not see it", "status: 404 (RepoNotFound)"],
+    ),
+    "no revision": ({}, {"revision": "v9"}, [f"{REPO} has no revision v9", "revision: v9"]),
+    "too many questions": ({"trouble": [429]}, {}, ["the hub limits how often it may be asked"]),
+    "a proxy's page in the place of the API": (
+        {"api_page": True}, {},
+        ["what answers at 127.0.0.1:", "is not the hub", "a proxy's page, or a wrong HF_ENDPOINT?"],
+    ),
+    "a proxy's page in the place of a file's description": (
+        {"head_page": {"config.json"}}, {},
+        [f"config.json of hf:{REPO} could not be fetched: what answers at", "is not the hub"],
+    ),
+}  # fmt: skip
 
 
-def test_a_gated_model_with_a_token_never_repeats_the_token(hub, failure, monkeypatch):
-    monkeypatch.setenv("HF_TOKEN", TOKEN)
-    hub.refuse = (403, "GatedRepo")
-    error = failure()
-    assert "status: 403 (GatedRepo)" in error
-    assert "with the account of HF_TOKEN" in error
-
-
-def test_a_missing_repository_is_named(hub, failure):
-    error = failure("hf:acme/typo")
-    assert "there is no acme/typo, or it is private and HF_TOKEN is not set" in error
-    assert "status: 401 (RepoNotFound)" in error
-
-
-def test_a_repository_that_the_token_may_not_see_is_named(hub, failure, monkeypatch):
-    monkeypatch.setenv("HF_TOKEN", TOKEN)
-    error = failure("hf:acme/typo")
-    assert "there is no acme/typo, or HF_TOKEN may not see it" in error
-    assert "status: 404 (RepoNotFound)" in error
-
-
-def test_a_missing_revision_is_named(hub, failure):
-    error = failure(revision="v9")
-    assert f"{REPO} has no revision v9" in error
-    assert "revision: v9" in error
+@pytest.mark.parametrize("case", REFUSALS)
+def test_what_the_hub_refuses_is_explained(hub, failure, monkeypatch, case):
+    state, source, texts = REFUSALS[case]
+    if state.get("token"):
+        monkeypatch.setenv("HF_TOKEN", TOKEN)
+    for name, value in state.items():
+        setattr(hub, name, value)
+    error = failure(**source)
+    for text in texts:
+        assert text in error
 
 
 def test_a_name_that_is_no_repository_is_refused_without_asking(hub, failure):
@@ -152,20 +157,6 @@ def test_a_server_that_always_cuts_and_never_resumes_is_given_up(hub, built, fai
     built()
 
 
-def test_a_proxys_page_in_the_place_of_the_api_is_not_the_hub(hub, failure):
-    hub.api_page = True
-    error = failure()
-    assert f"what answers at 127.0.0.1:{hub.port} is not the hub" in error
-    assert "a proxy's page, or a wrong HF_ENDPOINT?" in error
-
-
-def test_a_proxys_page_in_the_place_of_a_files_description_is_not_the_hub(hub, failure):
-    hub.head_page = {"config.json"}
-    error = failure()
-    assert f"config.json of hf:{REPO} could not be fetched: what answers at" in error
-    assert "is not the hub" in error
-
-
 def test_a_proxys_page_in_the_place_of_a_files_content_is_found_and_not_kept(hub, built, failure):
     hub.body_page = {"model.safetensors"}
     error = failure()
@@ -203,11 +194,6 @@ def test_a_server_in_trouble_is_asked_twice_and_then_given_up(hub, built, failur
     assert "the hub is in trouble" in error
     assert "status: 503" in error
     assert hub.trouble == [503]
-
-
-def test_the_hubs_limit_on_questions_is_told(hub, failure):
-    hub.trouble = [429]
-    assert "the hub limits how often it may be asked" in failure()
 
 
 def test_a_server_that_does_not_answer_in_time_is_given_up(hub, failure, monkeypatch):

@@ -56,6 +56,7 @@ def test_a_hub_that_cannot_be_reached_is_one_error_at_once(failure, naps, monkey
     assert "passw0rd" not in error
 
 
+@pytest.mark.whole("test_a_hub_that_cannot_be_reached_is_one_error_at_once")
 def test_a_fresh_process_without_a_network_does_not_try_again_and_shows_no_bars(tmp_path):
     program = (
         "from engine import digest; from engine.builder.sources import resolve; from engine.step import Source\n"

@@ -1,5 +1,7 @@
 """The greedy loop chooses what `generate()` of transformers chooses, whatever rules a checkpoint brings."""
 
+import functools
+
 import numpy as np
 import pytest
 import torch
@@ -30,15 +32,15 @@ PROMPTS = ([5], [1, 2, 8, 9], [6, 6, 6, 2, 6, 6])
 MANY = ("eos_token_id", "forced_eos_token_id")
 
 
-@pytest.fixture(scope="module")
-def models():
-    """Random GPT-2s of 12 tokens: small enough that every rule is met within 15 steps."""
-    gpts = []
-    for seed in range(3):
-        torch.manual_seed(seed)
-        config = GPT2Config(vocab_size=TOKENS, n_positions=64, n_embd=16, n_layer=1, n_head=2, initializer_range=0.8)
-        gpts.append(GPT2LMHeadModel(config).eval())
-    return gpts
+SEEDS = range(3)
+
+
+@functools.cache
+def model_of(seed):
+    """A random GPT-2 of 12 tokens: so small that one of three models meets every rule within 15 steps."""
+    torch.manual_seed(seed)
+    config = GPT2Config(vocab_size=TOKENS, n_positions=64, n_embd=16, n_layer=1, n_head=2, initializer_range=0.8)
+    return GPT2LMHeadModel(config).eval()
 
 
 def rules(config):
@@ -67,27 +69,33 @@ def run(model, prompts, rules, **options):
     return greedy, list(generate(step_of(model, mask), greedy, tokens))
 
 
-def alone(model, prompt, rules, longest):
-    config = GenerationConfig(**{"eos_token_id": END, "pad_token_id": 0, **rules}, max_new_tokens=longest)
-    ids = torch.tensor([prompt])
-    tokens = model.generate(ids, attention_mask=torch.ones_like(ids), generation_config=config)
-    return tokens[0, len(prompt) :].tolist()
+@functools.cache
+def alone(seed, name):
+    """What `generate()` of transformers makes of each prompt by the rules of that name."""
+    rules = {"eos_token_id": END, "pad_token_id": 0, **CONFIGS[name]}
+    config = GenerationConfig(**rules, max_new_tokens=15)
+    answers = []
+    for prompt in PROMPTS:
+        ids = torch.tensor([prompt])
+        tokens = model_of(seed).generate(ids, attention_mask=torch.ones_like(ids), generation_config=config)
+        answers.append(tokens[0, len(prompt) :].tolist())
+    return answers
 
 
 @pytest.mark.parametrize("name", CONFIGS)
-def test_every_row_of_a_batch_gets_the_tokens_that_it_would_get_alone(models, name):
-    for model in models:
-        greedy, _ = run(model, PROMPTS, rules(CONFIGS[name]), max_new_tokens=15)
-        assert greedy.made == [alone(model, prompt, CONFIGS[name], 15) for prompt in PROMPTS]
+def test_every_row_of_a_batch_gets_the_tokens_that_it_would_get_alone(name):
+    for seed in SEEDS:
+        greedy, _ = run(model_of(seed), PROMPTS, rules(CONFIGS[name]), max_new_tokens=15)
+        assert greedy.made == alone(seed, name)
 
 
 @pytest.mark.parametrize("name", [name for name in CONFIGS if name != "nothing"])
-def test_each_rule_changes_what_is_generated(models, name):
-    assert any(alone(m, prompt, CONFIGS[name], 15) != alone(m, prompt, {}, 15) for m in models for prompt in PROMPTS)
+def test_each_rule_changes_what_is_generated(name):
+    assert any(alone(seed, name) != alone(seed, "nothing") for seed in SEEDS)
 
 
-def test_what_is_yielded_is_what_is_made_until_a_row_is_finished(models):
-    greedy, steps = run(models[0], PROMPTS, rules({}), max_new_tokens=[1, 2, 6], ignore_eos=True)
+def test_what_is_yielded_is_what_is_made_until_a_row_is_finished():
+    greedy, steps = run(model_of(0), PROMPTS, rules({}), max_new_tokens=[1, 2, 6], ignore_eos=True)
     assert [len(tokens) for tokens in greedy.made] == [1, 2, 6]
     assert len(steps) == 6
     for row, tokens in enumerate(greedy.made):

@@ -45,10 +45,6 @@ def test_a_tensor_that_only_pickle_could_hold_is_refused(tmp_path):
         cases.save([words], tmp_path)
 
 
-def test_kinds_are_counted():
-    assert cases.count_kinds([*some_cases(), *some_cases()]) == {"sample": 2, "random": 2}
-
-
 def test_a_directory_without_cases_says_so(tmp_path):
     with pytest.raises(StepError) as caught:
         cases.load(tmp_path)

@@ -38,12 +38,9 @@ def test_a_pair_is_counted_as_one_row(tokenizer):
     assert lengths(tokenizer, rows) == {32}
 
 
-def test_more_tokens_than_texts_may_have_are_refused_with_the_limit(tokenizer):
+def test_more_tokens_than_texts_may_have_and_fewer_than_any_has_are_refused(tokenizer):
     with pytest.raises(StepError, match="no text of exactly 65 tokens") as caught:
         exact_texts.draw(tokenizer, rows=1, tokens=65)
     assert "cut at 64 tokens" in str(caught.value)
-
-
-def test_fewer_tokens_than_any_text_has_are_refused(tokenizer):
     with pytest.raises(StepError, match="no text of exactly 1 tokens"):
         exact_texts.draw(tokenizer, rows=1, tokens=1)

@@ -21,22 +21,20 @@ def test_the_use_of_an_input_tells_its_name(tmp_path):
     onnx.checker.check_model(graph, full_check=True)
 
 
-def test_usual_names_stay(tmp_path):
-    assert token_inputs.renamed(model(tmp_path, types=True)) == {}
-
-
-@pytest.mark.parametrize("name", ["words", "visible"])
-def test_a_name_that_only_one_input_lacks_is_told_by_its_use(tmp_path, name):
-    place = ["words", "visible"].index(name)
-    names = ["input_ids", "attention_mask"]
-    usual, names[place] = names[place], name
-    assert token_inputs.renamed(model(tmp_path, names=names)) == {name: usual}
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({"types": True}, {}),
+        ({"names": ["words", "attention_mask"]}, {"words": "input_ids"}),
+        ({"names": ["input_ids", "visible"]}, {"visible": "attention_mask"}),
+        ({"names": ["a", "attention_mask"], "vocabulary": 9}, {"a": "input_ids"}),
+    ],
+    ids=["usual names stay", "ids", "mask", "the only table is the vocabulary"],
+)
+def test_only_names_that_are_not_usual_are_told_by_their_use(tmp_path, options, expected):
+    assert token_inputs.renamed(model(tmp_path, **options)) == expected
 
 
 def test_what_is_not_clear_is_refused(tmp_path):
     with pytest.raises(StepError, match="not those that a tokenizer fills"):
         token_inputs.renamed(model(tmp_path, vocabulary=9, names=["a", "b", "c"], types=True))
-
-
-def test_the_only_table_is_the_vocabulary_however_small(tmp_path):
-    assert token_inputs.renamed(model(tmp_path, vocabulary=9, names=["a", "attention_mask"])) == {"a": "input_ids"}

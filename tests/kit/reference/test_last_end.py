@@ -2,7 +2,6 @@
 
 import json
 
-import generators
 import models
 import numpy as np
 import own_inputs
@@ -14,7 +13,6 @@ from engine.kit.checkpoints import checkpoint as checkpoints
 from engine.kit.inputs import cases, token_rows
 from engine.kit.inputs import tokenizer as tokenizers
 from engine.kit.onnx.onnx_files import Input
-from engine.kit.reference import torch_models
 from engine.runtimes.onnxruntime import session as ort
 from engine.steps.export import Export
 from engine.steps.reference import Reference
@@ -106,9 +104,3 @@ def test_a_classifier_is_not_packaged_as_a_model_that_writes_and_the_hint_works(
     )
     assert caught.value.hint == "say `task: text-classification` under `model:`"
     assert checkpoints.task(directory, "text-classification") == checkpoints.task(directory, None)
-
-
-def test_a_model_that_writes_has_no_head_for_classes(tmp_path):
-    generators.checkpoint(tmp_path, "bart")
-    with pytest.raises(StepError, match="the checkpoint has no head for text-classification"):
-        torch_models.load(tmp_path, "text-classification")

@@ -130,13 +130,8 @@ def test_a_tokenizer_json_of_another_class_counts_once_its_class_is_named(family
 
 def attached(directory, text):
     """Hold the two tokenizers of a directory against each other, for one text."""
-    [case] = reference_cases._with_own_inputs(
-        [cases.Case(text.name, text.text, "sample", {}, {})],
-        [text],
-        own_tokenizer.load(directory),
-        tokenizers.load(directory),
-    )
-    return case
+    case = cases.Case(text.name, text.text, "sample", {}, {})
+    return reference_cases.with_own_inputs(case, text, own_tokenizer.load(directory), tokenizers.load(directory))
 
 
 def test_a_side_that_only_the_tokenizers_class_knows_is_refused_until_a_file_says_it(samples, tmp_path, monkeypatch):

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 
+import heads
 import models
 import numpy as np
 import pytest
@@ -136,9 +136,8 @@ def test_a_head_of_another_size_shows_both(classifier):
 
 
 def test_a_head_of_another_size_than_the_labels_of_the_config_is_a_fault_of_the_config(classifier, tmp_path):
-    folder = shutil.copytree(classifier, tmp_path / "copy")
-    config = json.loads((folder / "config.json").read_text())
-    (folder / "config.json").write_text(json.dumps({**config, "id2label": {"0": "a", "1": "b", "2": "c"}}))
+    folder = heads.copied(classifier, tmp_path)
+    heads.edit(folder / "config.json", id2label={"0": "a", "1": "b", "2": "c"})
     error = refusal(folder, "text-classification")
     assert error.startswith("the checkpoint's head does not fit its config.json\n  classifier.bias: [2] in the weights")
     assert "`id2label`" in error
@@ -157,9 +156,8 @@ def test_a_missing_weight_of_the_body_is_an_error_even_with_a_random_head(bare, 
 
 
 def test_a_body_of_another_size_is_an_error(bare, tmp_path):
-    copy = shutil.copytree(bare, tmp_path / "copy")
-    config = json.loads((copy / "config.json").read_text())
-    (copy / "config.json").write_text(json.dumps({**config, "intermediate_size": 48}))
+    copy = heads.copied(bare, tmp_path)
+    heads.edit(copy / "config.json", intermediate_size=48)
     text = refusal(copy, "feature-extraction")
     assert text.startswith("the checkpoint's weights do not make a BertModel\n")
     assert "encoder.layer.0.intermediate.dense.weight: [64, 32] in the weights, [48, 32] by the config" in text

@@ -1,17 +1,14 @@
 """The configuration of a model: its axes, batches, instances and text."""
 
 import pytest
-from google.protobuf import text_format
 from text_config import SIGNATURE, model, tensors
 from tritonclient.grpc import model_config_pb2
 
 from engine.errors import StepError
 from engine.kit.onnx.onnx_files import Input
 from engine.kit.triton import config as triton
-from engine.kit.triton import parts
 from engine.kit.triton.config import Signature
 from engine.runtimes.backends import Backend
-from engine.tasks import AnswerTensor
 
 
 def signature(inputs, outputs):
@@ -100,20 +97,3 @@ def test_a_type_that_triton_does_not_have_is_named():
     assert "complex64" in str(caught.value)
     with pytest.raises(StepError, match="its shape is not known"):
         model(Signature({"x": Input("x", "float32", (), ranked=False)}, {}), batch=0)
-
-
-ROW = AnswerTensor("TEXT", "TYPE_STRING", (1,))
-
-
-def test_what_is_written_reads_back_as_the_same_configuration():
-    config = model(level="basic")
-    again = text_format.Parse(triton.as_text(config), model_config_pb2.ModelConfig())
-    assert again == config
-
-
-def test_a_task_may_bring_work_of_its_own_beside_what_is_served():
-    part = parts.python(
-        "p", model(batch=0), takes=[ROW], gives=[ROW], work="own.py", settings={}, files={"own.py": b"class Work: ..."}
-    )
-    assert part.files["own.py"] == b"class Work: ..."
-    assert b'"work": "own.py"' in part.files["settings.json"]

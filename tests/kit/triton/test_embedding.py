@@ -67,10 +67,7 @@ def test_the_embedding_can_take_the_place_of_the_hidden_states(model, tmp_path):
 @pytest.mark.parametrize("modes", ["max", ["cls", "mean"]])
 def test_what_the_graph_cannot_do_is_left_to_the_python_backend(model, tmp_path, modes):
     assert embedding.pooled(model, checkpoint(tmp_path / "c", modes, normalize=True), tmp_path / "out") == model
-
-
-def test_a_model_that_is_no_sentence_transformer_stays_as_it_is(model, tmp_path):
-    assert embedding.pooled(model, tmp_path, tmp_path / "out") == model
+    assert embedding.pooled(model, tmp_path, tmp_path / "out") == model, "it is no sentence-transformer"
 
 
 def test_settings_and_external_data_come_along(model, tmp_path):

@@ -82,21 +82,6 @@ def test_fields_of_the_model_are_those_of_the_one_model(source, tmp_path):
     assert session["threads"] == 2
 
 
-def test_a_field_that_a_python_model_cannot_follow_is_refused(source, tmp_path):
-    with pytest.raises(StepError, match="a package of the layout fused has no optimization"):
-        write(source, tmp_path / "p", fields={"optimization": {"graph": {"level": 1}}})
-
-
-def test_fields_of_models_that_are_not_there_are_refused(source, tmp_path):
-    with pytest.raises(StepError, match="overrides the tokenizer, but the package has no such model"):
-        write(source, tmp_path / "p", models={"tokenizer": {"instance_group": [{"count": 2, "kind": "KIND_CPU"}]}})
-
-
-def test_a_package_that_takes_tensors_is_refused_with_the_reason(source, tmp_path):
-    with pytest.raises(StepError, match="it is for packages that take texts"):
-        write(source, tmp_path / "p", tokenizer=False)
-
-
 SIZES = tuple({"batch": Range.model_validate(batch), "sequence": Range.model_validate(16)} for batch in (1, 4))
 RANGES = ({"batch": Range.model_validate([1, 2, 8]), "sequence": Range.model_validate([1, 16, 32])},)
 
@@ -135,6 +120,23 @@ def test_every_request_that_fits_a_profile_goes_to_one_and_larger_ones_to_none(s
         one.choose({"batch": 1, "sequence": 17})
 
 
+MODELS = {"tokenizer": {"instance_group": [{"count": 2, "kind": "KIND_CPU"}]}}
+REFUSED = {
+    "a package of the layout fused has no optimization": {"fields": {"optimization": {"graph": {"level": 1}}}},
+    "overrides the tokenizer, but the package has no such model": {"models": MODELS},
+    "it is for packages that take texts": {"tokenizer": False},
+    "no Python model runs the built model of this runtime and device": {
+        "execution": executions.execution("tensorrt", profiles=RANGES)
+    },
+}
+
+
+@pytest.mark.parametrize("why", REFUSED)
+def test_what_one_python_model_cannot_do_is_refused_with_the_reason(source, tmp_path, why):
+    with pytest.raises(StepError, match=why):
+        write(source, tmp_path / "p", **REFUSED[why])
+
+
 def test_ranges_alone_give_no_graphs(source, tmp_path):
     settings = json.loads((on_gpu(source, tmp_path / "p", profiles=RANGES) / "1" / "settings.json").read_text())
     assert settings["session"]["routing"] is None
@@ -146,11 +148,6 @@ def test_a_package_for_a_gpu_needs_onnx_runtime_for_gpus_in_the_version_that_is_
     assert line == f"onnxruntime-gpu[cuda,cudnn]=={parts._version('onnxruntime')}"
 
 
-def test_the_tensorrt_provider_has_no_python_model(source, tmp_path):
-    with pytest.raises(StepError, match="no Python model runs the built model of this runtime and device"):
-        write(source, tmp_path / "p", execution=executions.execution("tensorrt", profiles=RANGES))
-
-
 @pytest.mark.parametrize(
     ("shape", "known"),
     [
@@ -160,13 +157,10 @@ def test_the_tensorrt_provider_has_no_python_model(source, tmp_path):
         ((1, 3), [None, None]),
         (("batch", "y_1"), None),
         (("batch", "sequence + 1"), None),
+        (None, None),
         (("sequence", "batch"), ["sequence", "batch"]),
     ],
 )
 def test_axes_of_outputs_are_known_by_their_names(shape, known):
-    outputs = {"y": Input("y", "float32", shape)}
+    outputs = {"y": Input("y", "float32", shape or (), ranked=shape is not None)}
     assert fused._by_name(outputs, "batch", "sequence") == (None if known is None else {"y": known})
-
-
-def test_an_output_of_unknown_rank_is_not_cut_back():
-    assert fused._by_name({"y": Input("y", "float32", (), ranked=False)}, "batch", "sequence") is None

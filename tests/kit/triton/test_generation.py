@@ -52,19 +52,11 @@ def config(tmp_path, name):
 def test_its_models_are_the_graph_and_two_entries_with_all_that_they_need(tmp_path, built, checkpoint):
     report = package(tmp_path, built, checkpoint)
     assert (report.name, report.models) == ("m_text", ("m", "m_stream", "m_text"))
-    shipped = {
-        "model.py",
-        "asked.py",
-        "past.py",
-        "pieces.py",
-        "prompts.py",
-        "sampling.py",
-        "unread.py",
-        "greedy.py",
-        "tokenizer.json",
-    }
+    modules = {"model.py", "asked.py", "past.py", "pieces.py", "prompts.py", "sampling.py", "unread.py", "greedy.py"}
     for name, decoupled in (("m_text", False), ("m_stream", True)):
-        assert {path.name for path in (tmp_path / "out" / name / "1").iterdir()} == {*shipped, "generation.json"}
+        assert {path.name for path in (tmp_path / "out" / name / "1").iterdir()} == {
+            *modules, "tokenizer.json", "generation.json",
+        }  # fmt: skip
         assert "tokenizers==" in (tmp_path / "out" / name / "requirements.txt").read_text()
         entry = config(tmp_path, name)
         assert entry.model_transaction_policy.decoupled == decoupled

@@ -23,22 +23,20 @@ def source(folder, **options):
     return folder
 
 
-@pytest.mark.parametrize(("layout", "place"), [("ensemble", "m_tokenizer/1"), ("fused", "m_text/1/m_tokenizer")])
-def test_the_tokenizer_knows_the_lengths(layout, place, tmp_path):
-    write(source(tmp_path / "model"), tmp_path / "p", layout=layout)
-    assert json.loads((tmp_path / "p" / place / "settings.json").read_text())["buckets"] == [8, 16]
-
-
-def test_lengths_beyond_that_of_cut_texts_are_left_out(tmp_path):
-    write(source(tmp_path / "model"), tmp_path / "p", lengths={"sequence": (8, 1000, 2000)})
-    [settings] = (tmp_path / "p").glob("m_tokenizer/1/settings.json")
-    assert json.loads(settings.read_text())["buckets"] == [8, 16]
-
-
-@pytest.mark.parametrize("padding", ["none", "auto"])
-def test_without_buckets_no_length_is_written(padding, tmp_path):
-    write(source(tmp_path / "model"), tmp_path / "p", padding=padding)
-    assert "buckets" not in json.loads((tmp_path / "p" / "m_tokenizer" / "1" / "settings.json").read_text())
+@pytest.mark.parametrize(
+    ("options", "buckets"),
+    [
+        ({}, [8, 16]),
+        ({"layout": "fused"}, [8, 16]),
+        ({"lengths": {"sequence": (8, 1000, 2000)}}, [8, 16]),  # texts are cut at 16 tokens
+        ({"padding": "none"}, None),
+        ({"padding": "auto"}, None),
+    ],
+)
+def test_the_tokenizer_knows_the_lengths_to_which_it_pads(options, buckets, tmp_path):
+    write(source(tmp_path / "model"), tmp_path / "p", **options)
+    folder = "m_text/1/m_tokenizer" if "layout" in options else "m_tokenizer/1"
+    assert json.loads((tmp_path / "p" / folder / "settings.json").read_text()).get("buckets") == buckets
 
 
 @pytest.mark.parametrize(

@@ -73,7 +73,7 @@ def test_entities_are_those_of_the_pipeline(checkpoint, tmp_path, strategy):
     rng = np.random.default_rng(0)
     for text in TEXTS:
         tokens = tokenizer(text, return_offsets_mapping=True, return_special_tokens_mask=True)
-        for _ in range(20):
+        for _ in range(10):
             logits = 2 * rng.standard_normal((len(tokens["input_ids"]), len(NAMES))).astype(np.float32)
             shares = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
             gathered = pipeline.gather_pre_entities(

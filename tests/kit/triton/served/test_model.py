@@ -69,10 +69,14 @@ class Work:
         return {"y": given["x"] * 2}
 
 
-def execute(*requests):
+def opened():
     served = model.TritonPythonModel()
     served.work, served.again, served.ended = Work(), [], 0.0
-    return served.execute(list(requests))
+    return served
+
+
+def execute(*requests):
+    return opened().execute(list(requests))
 
 
 def number(response):
@@ -115,8 +119,7 @@ def test_triton_waits_before_the_work_whether_a_request_that_waited_was_cancelle
     """A request that comes long after the answers before it has not waited."""
     now = [100.0]
     monkeypatch.setattr(model.time, "monotonic", lambda: now[0])
-    served = model.TritonPythonModel()
-    served.work, served.again, served.ended = Work(), [], 0.0
+    served = opened()
     served.execute([Request(1)])
     now[0] += seconds
     served.execute([Request(2, cancelled=True)])
@@ -124,7 +127,6 @@ def test_triton_waits_before_the_work_whether_a_request_that_waited_was_cancelle
 
 
 def test_triton_waits_about_each_of_several_requests():
-    served = model.TritonPythonModel()
-    served.work, served.again, served.ended = Work(), [], 0.0
+    served = opened()
     served.execute([Request(1), Request(2, cancelled=True)])
     assert served.work.waited == [False, True]
