@@ -48,7 +48,7 @@ def test_a_value_that_would_change_in_the_inputs_type_is_refused(datatype, value
     assert says in str(caught.value)
 
 
-def test_whole_inputs_of_samples_are_a_request_each(tmp_path):
+def test_whole_inputs_of_samples_are_a_request_each_and_rows_are_one(tmp_path):
     image, state, rate = (-1, 3, -1), (2, -1, 4), (1,)
     takes = [TensorMetadata(name, "FP32", shape) for name, shape in (("x", image), ("h", state), ("sr", rate))]
     arrays = {"x": np.ones((5, 1, 3, 8)), "h": np.ones((5, 2, 1, 4)), "sr": np.arange(5.0), "label": np.zeros(5, int)}
@@ -58,9 +58,6 @@ def test_whole_inputs_of_samples_are_a_request_each(tmp_path):
     assert {name: array.shape for name, array in several[0].arrays.items()} == {
         "x": (1, 3, 8), "h": (2, 1, 4), "sr": (1,),
     }  # fmt: skip
-
-
-def test_rows_of_samples_are_one_request(tmp_path):
     np.savez(tmp_path / "rows.npz", x=np.ones((5, 3)), label=np.zeros(5, int))
     query = rows.collect(files=[str(tmp_path / "rows.npz")])
     [request] = requests.build(model("m", TensorMetadata("x", "FP32", (-1, 3))), query)
