@@ -24,19 +24,13 @@ AT_ONCE = 512
 A request that exceeds the limit waits, and the latency of the request counts from its planned start time.
 """
 _SELECT_LIMIT = 900
-"""The largest number of connections that `select` watches; `epoll` watches larger numbers of connections.
-
-Timeouts of `select` are exact, and timeouts of `epoll` are whole milliseconds.
-"""
+"""The most connections that `select` watches. `epoll` watches more, but its timeouts are whole milliseconds."""
 _MOST_GRPC_REQUESTS = 64
 """The number of concurrent requests above which no further gRPC connections are opened."""
 _TICK = 0.01
 """Seconds between two measurements of the process's own delay."""
 _PAUSE_AFTER_ERROR = 0.02
-"""Seconds that each client of a closed loop waits after an error.
-
-Without a pause, a server that is gone would cause a busy loop.
-"""
+"""Seconds that each client of a closed loop waits after an error, such as that of a server that is gone."""
 Arrivals = Literal["poisson", "constant"]
 _Number = TypeVar("_Number", int, float)
 _MOST_POINTS = 100
@@ -56,10 +50,7 @@ class Load:
     duration: float
     timeout: float
     callers: int = 0
-    """The number of concurrent clients in a closed loop; 0 in an open loop.
-
-    Each client sends its next request when its previous request is answered.
-    """
+    """The number of concurrent clients in a closed loop, each with one request at a time; 0 in an open loop."""
     arrivals: Sequence[float] = ()
     """The start times of the requests of an open loop."""
     first: int = 0
@@ -87,10 +78,7 @@ class LoadOutcome:
     """The seconds between two successive pieces of an answer, for all streamed answers."""
     errors: Counter[str] = field(default_factory=Counter)
     delays: array[float] = field(default_factory=lambda: array("d"))
-    """For each measurement of the delay, the seconds by which the process woke up later than planned.
-
-    The delays of the process add to the measured latencies.
-    """
+    """The seconds by which the process woke up later than planned, which add to the latencies, by measurement."""
     busy: float = 0.0
     """The share of one CPU that the process used during the load."""
 

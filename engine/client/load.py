@@ -126,10 +126,7 @@ class Generators:
     def put(
         self, client: Client, model: ModelMetadata, requests: Sequence[bytes], point: Point, settings: LoadSettings
     ) -> LoadFigures:
-        """Put one load on the server and return the figures of the load.
-
-        Raises failures.ServerGoneError, and StepError where a process died.
-        """
+        """Put one load on the server. Raises failures.ServerGoneError, and StepError where a process died."""
         pipes = self._pipes[: process_count(point, len(self._pipes))]
         load = Load(client.address, requests, 0.0, settings.warm_up, settings.duration, settings.timeout,
                     count_tokens=settings.count_tokens, streams=settings.streams)  # fmt: skip
@@ -223,10 +220,7 @@ class _ServerTimes:
 
 
 def titles(figures: LoadFigures) -> list[str]:
-    """Return the titles of the load table's columns.
-
-    The latencies, the queue time and the compute time in the table are milliseconds per request.
-    """
+    """Return the titles of the load table's columns; its times are milliseconds per request."""
     return [number.label for number, _ in _cells(figures, entry="")]
 
 
@@ -240,23 +234,17 @@ def notes(figures: LoadFigures) -> list[str]:
     lines = [f"{count} x {message}" for message, count in figures.errors.messages.items()]
     if isinstance(figures.latency, NotMeasured) and not lines:
         lines.append("no request began and was answered: use a longer --duration")
-    if isinstance(figures.client, ClientFigures) and figures.client.saturated:
-        lines.append(_warning(figures.client))
+    client = figures.client
+    if isinstance(client, ClientFigures) and client.saturated and client.busy >= FULL:
+        lines.append(f"the client used {client.busy:.0%} of a CPU and adds to the latencies: use more --processes")
+    elif isinstance(client, ClientFigures) and client.saturated:
+        late = f"the client was woken {client.late_p95_ms:.1f} ms late and adds to the latencies"
+        lines.append(f"{late}: the machine is busy, measure from another")
     return lines
 
 
-def _warning(client: ClientFigures) -> str:
-    if client.busy >= FULL:
-        return f"the client used {client.busy:.0%} of a CPU and adds to the latencies: use more --processes"
-    late = f"{client.late_p95_ms:.1f} ms"
-    return f"the client was woken {late} late and adds to the latencies: the machine is busy, measure from another"
-
-
 def _cells(figures: LoadFigures, *, entry: str) -> Iterator[tuple[Number, float | None]]:
-    """Yield each column of the load table with its value.
-
-    A field that describes the load, such as its rate, is a column only where the field has a value.
-    """
+    """Yield each column of the load table with its value; the load, such as its rate, only where it has a value."""
     yield from ((number, value) for number, value in _of(type(figures), figures) if value is not None)
     yield from _of(Latencies, figures.latency)
     if figures.stream is not None:

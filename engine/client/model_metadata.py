@@ -162,10 +162,7 @@ def _stem(model: ModelMetadata) -> str:
 
 
 def _of_config(tensor: Mapping[str, Any], *, batched: bool) -> TensorMetadata:
-    """Return the metadata of an input or output, read from the JSON of a ModelConfig.
-
-    A batched model's config leaves the batch axis out of `dims`.
-    """
+    """Return the metadata of an input or output in a ModelConfig, whose `dims` lack the batch axis if `batched`."""
     datatype = str(tensor["data_type"]).removeprefix("TYPE_")
     dims = tuple(int(size) for size in tensor.get("dims") or ())
     shape = (-1, *dims) if batched else dims

@@ -33,10 +33,7 @@ if TYPE_CHECKING:
 
 NAME = "perf_analyzer"
 _WINDOWS = 3
-"""The fewest windows of a measurement: perf_analyzer measures one window of requests after the other.
-
-perf_analyzer's report covers all measurement windows together.
-"""
+"""The fewest windows of requests that perf_analyzer measures, one after the other, for one report."""
 _FEWEST_REQUESTS = 50
 """The fewest requests in a measurement window of perf_analyzer."""
 _STABILITY = 999
@@ -169,10 +166,7 @@ def _figures(
 
 
 def _rows(model: ModelMetadata, request: InferRequest, batch: int) -> list[dict[str, object]]:
-    """Return the tensors of a request as perf_analyzer reads them.
-
-    The list has an entry for each row if the model has a batch axis, and one entry for the whole request otherwise.
-    """
+    """Return the tensors of a request as perf_analyzer reads them: by row if the model has a batch axis."""
     tensors = [tensor for tensor in model.inputs if tensor.name in request.arrays]
     if not model.max_batch_size:
         return [{tensor.name: _content(tensor, request.arrays[tensor.name]) for tensor in tensors}]

@@ -48,7 +48,9 @@ def build(
     limit = _most_rows(model)
     if rows_each is not None and rows_each > limit:
         raise UsageError(f"{model.name} takes {lists.counted(limit, 'row')} a request, not {rows_each}")
-    rows = query.rows if rows_each is None else _repeated(query.rows, rows_each)
+    rows = query.rows
+    if rows_each is not None:
+        rows = tuple(islice(cycle(rows), -(-len(rows) // rows_each) * rows_each))
     batches = [InferRequest(_of_rows(model, batch) | samples[0], batch) for batch in _batches(rows, rows_each or limit)]
     requests = [
         InferRequest({**request.arrays, **_settings(model, request, max_new_tokens, stop)}, request.rows)
@@ -101,12 +103,6 @@ def _most_rows(model: ModelMetadata) -> int:
     return first.shape[0] if first.shape[0] > 0 else 1
 
 
-def _repeated(rows: Sequence[QueryRow], rows_each: int) -> tuple[QueryRow, ...]:
-    """Return the rows, repeated from the first on until their number is a multiple of `rows_each`."""
-    requests = -(-len(rows) // rows_each)
-    return tuple(islice(cycle(rows), requests * rows_each))
-
-
 def _batches(rows: Sequence[QueryRow], limit: int) -> Iterator[tuple[QueryRow, ...]]:
     """Yield the rows of each request: neighbouring rows of one kind, at most `limit` rows."""
     for _, group in groupby(rows, key=lambda row: row.kind):
@@ -115,10 +111,7 @@ def _batches(rows: Sequence[QueryRow], limit: int) -> Iterator[tuple[QueryRow, .
 
 
 def _of_rows(model: ModelMetadata, rows: Sequence[QueryRow]) -> dict[str, np.ndarray]:
-    """Return the rows as the array for the model's input TEXT or IMAGE.
-
-    Raises UsageError where the model lacks the input.
-    """
+    """Return the rows as the array for the model's input TEXT or IMAGE. Raises UsageError where it has none."""
     import numpy as np
 
     name, noun = (IMAGE, "images") if rows[0].image is not None else (TEXT, "texts")
@@ -187,10 +180,7 @@ def _of_json(tensor: TensorMetadata, value: Any) -> np.ndarray:
 
 
 def _of_array(tensor: TensorMetadata, array: np.ndarray) -> np.ndarray:
-    """Return an array in the datatype and the shape that a model's input expects.
-
-    Raises UsageError for a value that the datatype or the shape cannot hold.
-    """
+    """Return an array as a model's input expects it. Raises UsageError for a value that cannot be held."""
     import numpy as np
     from tritonclient.utils import triton_to_np_dtype
 
@@ -204,24 +194,17 @@ def _of_array(tensor: TensorMetadata, array: np.ndarray) -> np.ndarray:
         cast = array.astype(dtype)
     lossy = dtype.kind in "iub" and not np.array_equal(cast, array)
     if lossy or not np.array_equal(np.isfinite(cast), np.isfinite(array)):
-        raise UsageError(
-            f"{tensor.name} takes {tensor.datatype}", [f"given: {array.dtype} with values that do not fit"]
-        )
+        given = f"given: {array.dtype} with values that do not fit"
+        raise UsageError(f"{tensor.name} takes {tensor.datatype}", [given])
     return _shaped(tensor, cast)
 
 
 def _shaped(tensor: TensorMetadata, array: np.ndarray) -> np.ndarray:
-    """Return the array; where the array lacks only the axis of rows, it gets an axis of size 1 in front.
-
-    Raises UsageError.
-    """
+    """Return the array, with an axis of size 1 in front where only the axis of rows is missing. Raises UsageError."""
     if array.ndim == len(tensor.shape) - 1:
         array = array[None]
-    fits = array.ndim == len(tensor.shape) and all(
-        size in (-1, actual) for size, actual in zip(tensor.shape, array.shape, strict=True)
-    )
-    if not fits:
-        raise UsageError(
-            f"{tensor}", [f"given: {' x '.join(map(str, array.shape)) or 'one number'}"], "give that shape"
-        )
+    same_axes = array.ndim == len(tensor.shape)
+    if not same_axes or any(size not in (-1, own) for size, own in zip(tensor.shape, array.shape, strict=True)):
+        given = " x ".join(map(str, array.shape)) or "one number"
+        raise UsageError(f"{tensor}", [f"given: {given}"], "give that shape")
     return array

@@ -85,10 +85,7 @@ class OnPath(Installation):
 
 
 def find_on_path(needs: Needs) -> OnPath:
-    """Return the server on the PATH.
-
-    Raises Lacking where no server is on the PATH, or where the server cannot serve the models of `needs`.
-    """
+    """Return the server on the PATH. Raises Lacking where there is none, or it cannot serve the models of `needs`."""
     program = shutil.which(PROGRAM)
     if program is None:
         raise Lacking(f"there is no {PROGRAM}")
@@ -102,9 +99,8 @@ def find_on_path(needs: Needs) -> OnPath:
     tensorrt = _tensorrt()
     for engine in needs.engines:
         if tensorrt and not image_tags.loads(engine, tensorrt):
-            raise Lacking(
-                f"{engine.model} was built by TensorRT {engine.tensorrt}, and {program} has TensorRT {tensorrt}"
-            )
+            built = f"{engine.model} was built by TensorRT {engine.tensorrt}"
+            raise Lacking(f"{built}, and {program} has TensorRT {tensorrt}")
     return OnPath("path", _version(backends.parent), program, program=program, backends=backends)
 
 

@@ -54,17 +54,9 @@ def _refuse_image(named: ImageTag, engines: Sequence[Engine]) -> None:
     image = named.image
     for engine in engines:
         if image is not None and not loads(engine, image.tensorrt):
-            raise Lacking(
-                f"{engine.model} was built by TensorRT {engine.tensorrt}, and the image {image.tag} has TensorRT "
-                f"{image.tensorrt}",
-                _other(engine),
-            )
-
-
-def _other(engine: Engine) -> str:
-    """Return the hint for an engine that does not load in the image that the recipe names."""
-    image = _latest([engine])
-    return f"the image {image.tag} fits" if image is not None else "build the engine by the image's version"
+            built, other = f"{engine.model} was built by TensorRT {engine.tensorrt}", _latest([engine])
+            hint = f"the image {other.tag} fits" if other is not None else "build the engine by the image's version"
+            raise Lacking(f"{built}, and the image {image.tag} has TensorRT {image.tensorrt}", hint)
 
 
 def _latest(engines: Sequence[Engine]) -> Image | None:
@@ -76,10 +68,9 @@ def _latest(engines: Sequence[Engine]) -> Image | None:
 def not_verified(engines: Sequence[Engine], named: ImageTag) -> str:
     """Return which engines may not load in an image, because a version lacks its build; "" where four numbers agree."""
     tensorrt = named.image.tensorrt if named.image is not None else ""
-    unsure = [engine for engine in engines if _match(engine, tensorrt) is VersionMatch.NOT_VERIFIED or not tensorrt]
+    unsure = []
+    for engine in engines:
+        match = versions.loading(tensorrt, built_by=engine.tensorrt, version_compatible=engine.version_compatible)
+        unsure += [engine] if match is VersionMatch.NOT_VERIFIED or not tensorrt else []
     built = ", ".join(sorted({engine.tensorrt for engine in unsure}))
     return f"not verified: engines of TensorRT {built}, an image of {tensorrt or 'an unknown version'}" if built else ""
-
-
-def _match(engine: Engine, tensorrt: str) -> VersionMatch:
-    return versions.loading(tensorrt, built_by=engine.tensorrt, version_compatible=engine.version_compatible)

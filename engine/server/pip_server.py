@@ -56,10 +56,7 @@ class Packaged(Installation):
     stand_in = True
 
     def launch(self, place: Place) -> Launch:
-        """Write the backends into the server's folder; return the command that starts the server.
-
-        Of this process's environment variables the server gets only HOME.
-        """
+        """Write the backends into the server's folder; return the command. Of this process's variables it gets HOME."""
         site = packages(self.environment)
         home = site / "pytriton" / "tritonserver"
         backends = _backends(home, place.folder / "backends")
@@ -82,10 +79,7 @@ class Packaged(Installation):
 
 
 def find(needs: Needs) -> Packaged:
-    """Return the pip-installed server.
-
-    Raises Lacking where the server is not installed, or cannot serve the models of `needs`.
-    """
+    """Return the pip-installed server. Raises Lacking where it is missing, or cannot serve the models of `needs`."""
     refuse_platform()
     if needs.gpu:
         raise Lacking(f"it is for CPUs, and {', '.join(needs.gpu)} runs on a GPU")
@@ -120,10 +114,7 @@ def place_of_environment() -> Path:
 
 
 def packages(environment: Path) -> Path:
-    """Return the folder of installed packages.
-
-    Raises Lacking where the virtual environment has another version of Python than this process.
-    """
+    """Return the folder of installed packages. Raises Lacking where the environment has another version of Python."""
     site = environment / "lib" / f"python{PYTHON}" / "site-packages"
     if not site.is_dir():
         raise Lacking(f"{environment} is no environment of Python {PYTHON}", INSTALL)
@@ -131,10 +122,7 @@ def packages(environment: Path) -> Path:
 
 
 def lacks(environment: Path, needs: Needs) -> list[str]:
-    """Return the Python packages that the environment lacks or has in another version.
-
-    Python models need packages, and so do the stand-ins.
-    """
+    """Return the Python packages of models and stand-ins that the environment lacks or has in another version."""
     site = packages(environment)
     stub = site / "pytriton" / "tritonserver" / "python_backend_stubs" / PYTHON
     installed = {dist.name.lower().replace("_", "-"): dist.version for dist in metadata.distributions(path=[str(site)])}

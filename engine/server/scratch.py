@@ -38,10 +38,7 @@ class Scratch:
         return f"recipe_{self.folder.name}"
 
     def write_plan(self, plan: Mapping[str, Any]) -> None:
-        """Write the file that tells the keeper what to start and what to clean up.
-
-        If the keeper is killed, a later process reads the written file and cleans up.
-        """
+        """Write what the keeper starts and cleans up; if it is killed, a later process cleans up by this file."""
         disk.replace(self.folder / keeper.PLAN, json.dumps(plan).encode(), fresh=self.folder / "fresh")
 
     def drop(self) -> None:
@@ -52,10 +49,7 @@ class Scratch:
 
 
 def new() -> Scratch:
-    """Return a folder for a new server, after cleaning up after dead servers.
-
-    Raises StepError where no folder for a server can be made.
-    """
+    """Return a folder for a new server, after cleaning up after dead ones. Raises StepError where none can be made."""
     root = _root()
     with file_lock.hold(root / _LOCK):
         _sweep(root)

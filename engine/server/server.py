@@ -60,10 +60,7 @@ class Server:
 
 @dataclass(frozen=True)
 class Keeping:
-    """The keeper process of a server, the instructions by which the keeper cleans up, and the log.
-
-    The log file stays open, so that the log can be read after the file was removed.
-    """
+    """The keeper process of a server, the instructions by which it cleans up, and the log, read also once removed."""
 
     process: subprocess.Popen[bytes]
     plan: Mapping[str, object]
@@ -72,9 +69,8 @@ class Keeping:
     def text(self) -> str:
         """Return the end of the server's log as text."""
         size = os.fstat(self.log.fileno()).st_size
-        return os.pread(self.log.fileno(), diagnosis.TAIL_BYTES, max(0, size - diagnosis.TAIL_BYTES)).decode(
-            "utf-8", "replace"
-        )
+        end = os.pread(self.log.fileno(), diagnosis.TAIL_BYTES, max(0, size - diagnosis.TAIL_BYTES))
+        return end.decode("utf-8", "replace")
 
     def end(self, how: bytes) -> None:
         """Ask the keeper to end the server and wait: `q` asks for a clean stop, `k` for an immediate one.
@@ -217,9 +213,8 @@ def _ready(plan: _Plan, name: str, keeping: Keeping, ports: Ports, log: Path) ->
         if keeping.process.poll() is not None:
             raise _gone(keeping)
         if time.monotonic() > deadline:
-            raise StepError(
-                f"the Triton server did not answer within {plan.patience:.0f} s", diagnosis.tail(keeping.text())
-            )
+            what = f"the Triton server did not answer within {plan.patience:.0f} s"
+            raise StepError(what, diagnosis.tail(keeping.text()))
         time.sleep(_POLL_SECONDS)
     states = health.states(http, plan.needs.models, diagnosis.unreadable_models(keeping.text()))
     failed = {name: state for name, state in states.items() if not state.ready}
