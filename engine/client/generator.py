@@ -37,6 +37,25 @@ _MOST_POINTS = 100
 
 
 @dataclass(frozen=True)
+class LoadSettings:
+    """The settings that all points of a load test share; times are in seconds."""
+
+    duration: float
+    warm_up: float
+    timeout: float
+    arrivals: Arrivals = "poisson"
+    seed: int = 0
+    count_tokens: bool = False
+    streams: bool = False
+    """Whether the model answers in pieces, whose times are measured."""
+
+    @property
+    def end(self) -> float:
+        """The time after which no request begins, in seconds from the start of the load."""
+        return self.warm_up + self.duration
+
+
+@dataclass(frozen=True)
 class Load:
     """The part of a load that one process makes.
 
@@ -46,23 +65,13 @@ class Load:
     address: Address
     requests: Sequence[bytes]
     start: float
-    warm_up: float
-    duration: float
-    timeout: float
+    settings: LoadSettings
     callers: int = 0
     """The number of concurrent clients in a closed loop, each with one request at a time; 0 in an open loop."""
     arrivals: Sequence[float] = ()
     """The start times of the requests of an open loop."""
     first: int = 0
     """The index of the process's first request in `requests`: each process begins with a different request."""
-    count_tokens: bool = False
-    streams: bool = False
-    """Whether the model answers in pieces, whose times are measured."""
-
-    @property
-    def end(self) -> float:
-        """The time after which no request begins, in seconds from the start of the load."""
-        return self.warm_up + self.duration
 
 
 @dataclass
@@ -128,16 +137,17 @@ async def _run(load: Load) -> LoadOutcome:
 
 
 def _wire(load: Load) -> HttpWire | GrpcWire:
+    streams, counts = load.settings.streams, load.settings.count_tokens
     if load.address.protocol == "http":
-        return (HttpStreamWire if load.streams else HttpWire)(load.address, count_tokens=load.count_tokens)
+        return (HttpStreamWire if streams else HttpWire)(load.address, count_tokens=counts)
     at_once = min(load.callers or AT_ONCE, _MOST_GRPC_REQUESTS)
-    return (GrpcStreamWire if load.streams else GrpcWire)(load.address, count_tokens=load.count_tokens, at_once=at_once)
+    return (GrpcStreamWire if streams else GrpcWire)(load.address, count_tokens=counts, at_once=at_once)
 
 
 async def _closed_loop(load: Load, wire: HttpWire | GrpcWire, outcome: LoadOutcome, number: int) -> None:
     """Send one request after the other until the load ends."""
     index = load.first + number
-    while (begun := time.monotonic() - load.start) < load.end:
+    while (begun := time.monotonic() - load.start) < load.settings.end:
         request = load.requests[index % len(load.requests)]
         if not await _send(load, wire, outcome, request, begun):
             await asyncio.sleep(_PAUSE_AFTER_ERROR)
@@ -166,9 +176,9 @@ async def _send(load: Load, wire: HttpWire | GrpcWire, outcome: LoadOutcome, req
 
     Errors of requests that begin in the warm-up are not counted.
     """
-    counts = begun >= load.warm_up
+    counts = begun >= load.settings.warm_up
     try:
-        async with asyncio.timeout(load.timeout):
+        async with asyncio.timeout(load.settings.timeout):
             if isinstance(wire, HttpStreamWire | GrpcStreamWire):
                 answer = await wire.stream(request)
                 tokens = answer.tokens
@@ -178,7 +188,7 @@ async def _send(load: Load, wire: HttpWire | GrpcWire, outcome: LoadOutcome, req
             else:
                 tokens = await wire.send(request)
     except TimeoutError:
-        outcome.errors[f"no answer within {load.timeout:g} s"] += counts
+        outcome.errors[f"no answer within {load.settings.timeout:g} s"] += counts
         return False
     except WireError as error:
         outcome.errors[str(error)] += counts
@@ -195,7 +205,7 @@ async def _measure_delays(load: Load, outcome: LoadOutcome) -> None:
         due = time.monotonic() + _TICK
         await asyncio.sleep(_TICK)
         now = time.monotonic()
-        if load.warm_up <= now - load.start <= load.end:
+        if load.settings.warm_up <= now - load.start <= load.settings.end:
             outcome.delays.append(now - due)
 
 

@@ -14,7 +14,7 @@ from engine.client import encoded, failures, figures, generator
 from engine.client.address import Protocol
 from engine.client.client import Client
 from engine.client.figures import ClientFigures, Errors, Latencies, LoadFigures, ModelTimes, NotMeasured, StreamTimes
-from engine.client.generator import Load, LoadOutcome, serve
+from engine.client.generator import Load, LoadOutcome, LoadSettings, serve
 from engine.client.model_metadata import ModelMetadata
 from engine.errors import StepError
 from engine.kit.bench import stats
@@ -50,20 +50,6 @@ class Point:
 
     concurrency: int = 0
     rate: float = 0.0
-
-
-@dataclass(frozen=True)
-class LoadSettings:
-    """The settings that all points of a load test share; times are in seconds."""
-
-    duration: float
-    warm_up: float
-    timeout: float
-    arrivals: generator.Arrivals = "poisson"
-    seed: int = 0
-    count_tokens: bool = False
-    streams: bool = False
-    """Whether the model answers in pieces."""
 
 
 def sweep(
@@ -128,16 +114,14 @@ class Generators:
     ) -> LoadFigures:
         """Put one load on the server. Raises failures.ServerGoneError, and StepError where a process died."""
         pipes = self._pipes[: process_count(point, len(self._pipes))]
-        load = Load(client.address, requests, 0.0, settings.warm_up, settings.duration, settings.timeout,
-                    count_tokens=settings.count_tokens, streams=settings.streams)  # fmt: skip
-        load = replace(load, start=time.monotonic() + _LEAD)
-        for pipe, share in zip(pipes, _shares(load, point, settings, len(pipes)), strict=True):
+        load = Load(client.address, requests, time.monotonic() + _LEAD, settings)
+        for pipe, share in zip(pipes, _shares(load, point, len(pipes)), strict=True):
             pipe.send(share)
-        before = _counters_at(load.start + load.warm_up, client)
-        after = _counters_at(load.start + load.end, client)
+        before = _counters_at(load.start + settings.warm_up, client)
+        after = _counters_at(load.start + settings.end, client)
         outcomes = [_received(pipe) for pipe in pipes]
         server = {} if before is None or after is None else figures.between(model, before, after)
-        return _figures(point, load, outcomes, server)
+        return _figures(point, settings, outcomes, server)
 
 
 def _received(pipe: Any) -> Any:
@@ -147,13 +131,14 @@ def _received(pipe: Any) -> Any:
         raise StepError("a process of the load generator died", hint="is there enough memory?") from None
 
 
-def _shares(load: Load, point: Point, settings: LoadSettings, count: int) -> list[Load]:
+def _shares(load: Load, point: Point, count: int) -> list[Load]:
     """Return the load of each process: a share of the concurrent clients, or every `count`-th start time."""
     if point.concurrency:
         most, rest = divmod(point.concurrency, count)
         shares = [most + 1 if number < rest else most for number in range(count)]
         return [replace(load, callers=share, first=sum(shares[:number])) for number, share in enumerate(shares)]
-    starts = generator.planned(point.rate, load.end, arrivals=settings.arrivals, seed=settings.seed)
+    settings = load.settings
+    starts = generator.planned(point.rate, settings.end, arrivals=settings.arrivals, seed=settings.seed)
     return [replace(load, arrivals=starts[number::count], first=number) for number in range(count)]
 
 
@@ -166,7 +151,7 @@ def _counters_at(moment: float, client: Client) -> dict[str, figures.Counters] |
 
 
 def _figures(
-    point: Point, load: Load, outcomes: Sequence[LoadOutcome], server: Mapping[str, ModelTimes]
+    point: Point, settings: LoadSettings, outcomes: Sequence[LoadOutcome], server: Mapping[str, ModelTimes]
 ) -> LoadFigures:
     """Return the figures of a point of a load test; its warm-up is left out.
 
@@ -174,17 +159,17 @@ def _figures(
     only requests that began after the warm-up.
     """
     answered = [each for one in outcomes for each in zip(one.begun, one.ended, one.tokens, strict=True)]
-    seconds = [ended - begun for begun, ended, _ in answered if begun >= load.warm_up]
-    tokens_within = [tokens for _, ended, tokens in answered if load.warm_up <= ended <= load.end]
+    seconds = [ended - begun for begun, ended, _ in answered if begun >= settings.warm_up]
+    tokens_within = [tokens for _, ended, tokens in answered if settings.warm_up <= ended <= settings.end]
     errors = sum((one.errors for one in outcomes), Counter())
     failed = sum(errors.values())
     requests = failed + len(seconds)
-    tokens_per_second = round(sum(tokens_within) / load.duration, _DIGITS) if load.count_tokens else None
+    tokens_per_second = round(sum(tokens_within) / settings.duration, _DIGITS) if settings.count_tokens else None
     return LoadFigures(
         concurrency=point.concurrency or None,
         rate=point.rate or None,
         by="recipe",
-        throughput=round(len(tokens_within) / load.duration, _DIGITS),
+        throughput=round(len(tokens_within) / settings.duration, _DIGITS),
         requests=requests,
         latency=Latencies.of_seconds(seconds) if seconds else NotMeasured(),
         errors=Errors(

@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     import numpy as np
 
     from engine.client.client import Client
-    from engine.client.load import LoadSettings, Point
+    from engine.client.generator import LoadSettings
+    from engine.client.load import Point
     from engine.client.model_metadata import TensorMetadata
 
 NAME = "perf_analyzer"

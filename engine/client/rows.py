@@ -115,15 +115,12 @@ def _file(name: str) -> list[QueryRow]:
     except UnicodeDecodeError as error:
         raise UsageError(f"{shown} is no UTF-8 text", [str(error)]) from error
     has_samples = suffix == ".jsonl" or (name == STDIN and text.lstrip().startswith("{"))
-    rows = list(_samples(text, shown, path.parent) if has_samples else _lines(text))
+    lines = (line.rstrip("\r") for line in text.split("\n") if line.strip())
+    rows = list(_samples(text, shown, path.parent) if has_samples else map(_row, lines))
     if not rows:
         hint = _FORMS if has_samples else "each line is a text"
         raise UsageError(f"{shown} holds no input", hint=hint)
     return rows
-
-
-def _lines(text: str) -> Iterator[QueryRow]:
-    return (_row(line.rstrip("\r")) for line in text.split("\n") if line.strip())
 
 
 def _samples(text: str, name: str, folder: Path) -> Iterator[QueryRow]:

@@ -39,10 +39,7 @@ def duration(text: str) -> float:
 
 
 def count(text: str) -> int:
-    """Return the value of the option `--jobs`: how many jobs run, or files are read, at once.
-
-    Raises ArgumentTypeError.
-    """
+    """Return the value of the option `--jobs`: how many jobs run, or files are read, at once."""
     return _within(text, _MOST_JOBS)
 
 

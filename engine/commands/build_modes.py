@@ -24,7 +24,6 @@ from engine.text import lists, quantities
 
 if TYPE_CHECKING:
     from engine.api import Session
-    from engine.builder.why import Finding
 
 
 _MINUTE = 60.0
@@ -60,7 +59,9 @@ def show_costs(session: Session, arguments: argparse.Namespace) -> Exit:
         whole_fields = {"cost": costs.fields_of_build(whole), "upgrade": upgraded and upgraded.fields()}
         print(json.dumps({"jobs": jobs, **whole_fields}, ensure_ascii=False, indent=1))
     else:
-        grid.show([(_WORDS[each.state], each.job.recipe, each.job.name, _cost(each)) for each in findings])
+        costs_of_jobs = ("" if each.state == "cached" else costs.of_job(each) for each in findings)
+        rows = [(_WORDS[each.state], each.job.recipe, each.job.name) for each in findings]
+        grid.show([(*row, cost) for row, cost in zip(rows, costs_of_jobs, strict=True)])
         if whole is not None:
             print(costs.of_build(whole))
         if upgraded is not None:
@@ -70,10 +71,6 @@ def show_costs(session: Session, arguments: argparse.Namespace) -> Exit:
         if isinstance(finding.error, LockError):
             raise finding.error
     return Exit.OK
-
-
-def _cost(finding: Finding) -> str:
-    return "" if finding.state == "cached" else costs.of_job(finding)
 
 
 def show_waiting(session: Session, arguments: argparse.Namespace) -> Exit:

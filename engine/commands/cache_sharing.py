@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import datetime as dt
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
@@ -86,7 +85,6 @@ def _export(arguments: argparse.Namespace) -> Exit:
 
 
 def _pushed(session: Session, tier: Tier) -> Exit:
-
     if tier.settings.signer is None and not tier.settings.trust.everything:
         raise UsageError(
             "nothing is pushed without a signature, and there is no signing key",
@@ -262,6 +260,7 @@ def _trust_store(path: Path) -> None:
 
 
 def _changed(arguments: argparse.Namespace, listed: dict[bytes, TrustedKey]) -> bool:
+    from engine.store.remote import trust
     from engine.store.remote.keys import PublicKey
     from engine.store.remote.trust import TrustedKey
 
@@ -272,7 +271,8 @@ def _changed(arguments: argparse.Namespace, listed: dict[bytes, TrustedKey]) -> 
             raise UsageError(
                 f"the key {key} is revoked", hint="`recipe cache trust --forget KEY` takes it off the list"
             )
-        listed[key.raw] = TrustedKey(key, _name(arguments.name), _day(arguments.until))
+        until = None if arguments.until is None else trust.day(arguments.until, "--until")
+        listed[key.raw] = TrustedKey(key, _name(arguments.name), until)
         changed = True
     if arguments.revoke:
         key = PublicKey.parse(arguments.revoke)
@@ -291,9 +291,3 @@ def _name(text: str) -> str:
     if text and (not text.isprintable() or any(letter.isspace() for letter in text)):
         raise UsageError(f"{text!r} is no name for a key", hint="a name has no spaces: ci, anna@example.com")
     return text
-
-
-def _day(text: str | None) -> dt.date | None:
-    from engine.store.remote import trust
-
-    return None if text is None else trust.day(text, "--until")

@@ -41,32 +41,17 @@ def run(arguments: argparse.Namespace) -> Exit:
 def _print_json(chosen: Iterable[Gpu], *, refused: bool) -> None:
     import json
 
-    from engine.gpus import SOURCES, UNSUPPORTED
+    from engine.gpus import SOURCES, UNSUPPORTED, Gpu
 
-    rows: list[dict[str, object]] = [
-        {
-            "name": gpu.name,
-            "architecture": gpu.architecture,
-            "sm": gpu.sm,
-            "memory_gib": gpu.memory_gib,
-            "dtypes": list(gpu.dtypes),
-            "dla": gpu.dla,
-            **{name: getattr(gpu, name) for name in ("tensorrt", "tensorrt_rtx")},
-            "aliases": list(gpu.aliases),
-            "sources": [{"title": SOURCES[tag][0], "url": SOURCES[tag][1]} for tag in gpu.sources],
-        }
-        for gpu in chosen
-    ]
-    rows += [
-        {
-            "name": old.name,
-            "sm": old.sm,
-            "refused": old.why,
-            "aliases": list(old.aliases),
-            "sources": [{"title": SOURCES[tag][0], "url": SOURCES[tag][1]} for tag in old.sources],
-        }
-        for old in (UNSUPPORTED if refused else ())
-    ]
+    names = ("name", "architecture", "sm", "memory_gib", "dtypes", "dla", "tensorrt", "tensorrt_rtx")
+    rows: list[dict[str, object]] = []
+    for gpu in (*chosen, *(UNSUPPORTED if refused else ())):
+        if isinstance(gpu, Gpu):
+            fields = {name: getattr(gpu, name) for name in names}
+        else:
+            fields = {"name": gpu.name, "sm": gpu.sm, "refused": gpu.why}
+        sources = [{"title": SOURCES[tag][0], "url": SOURCES[tag][1]} for tag in gpu.sources]
+        rows.append({**fields, "aliases": gpu.aliases, "sources": sources})
     print(json.dumps(rows, indent=1))
 
 

@@ -145,7 +145,8 @@ def refuse_in_place_of_recipe(word: str, parser: ArgumentParser) -> None:
     key, equals, value = word.partition("=")
     if equals and outline.is_known(key.split(".")):
         way = f"--set {key}={value}"
-        hint = f"a field is changed with {way}" if "--set" in _options(parser) else _for_one_build(way)
+        once = f"`recipe build RECIPE.yaml {way}` changes a field for one build; write into the recipe what is to stay"
+        hint = f"a field is changed with {way}" if "--set" in _options(parser) else once
         raise UsageError(f"{word!r} is no recipe", hint=hint)
     if word.isidentifier() or "-" in word:
         near = [step for step in _steps() if step == word.replace("_", "-")]
@@ -153,10 +154,6 @@ def refuse_in_place_of_recipe(word: str, parser: ArgumentParser) -> None:
             one = f"`recipe why RECIPE.yaml {near[0]}` and `recipe logs RECIPE.yaml {near[0]}` are about one step"
             hint = f"write RECIPE.yaml --to {near[0]}" if "--to" in _options(parser) else one
             raise UsageError(f"{word!r} is a step and no recipe", hint=hint)
-
-
-def _for_one_build(way: str) -> str:
-    return f"`recipe build RECIPE.yaml {way}` changes a field for one build; write into the recipe what is to stay"
 
 
 def _options(parser: ArgumentParser) -> list[str]:

@@ -95,6 +95,7 @@ def _measured(
 ) -> Iterator[LoadFigures]:
     """Yield the measured figures of each load; perf_analyzer or processes of recipe send the requests."""
     from engine.client import encoded, load, perf_analyzer
+    from engine.client.generator import LoadSettings
 
     requests = query.requests_of(arguments, model, rows_each=arguments.batch)
     # A request that the server refuses ends the test before any load.
@@ -103,7 +104,7 @@ def _measured(
             pass
     else:
         client.infer(model, requests[0].arrays)
-    settings = load.LoadSettings(
+    settings = LoadSettings(
         arguments.duration, arguments.warm_up, arguments.timeout, arguments.arrivals, arguments.seed,
         count_tokens=model.generates and any(output.name == encoded.TOKENS for output in model.outputs),
         streams=model.decoupled,

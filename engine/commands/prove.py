@@ -293,9 +293,10 @@ class _Variant:
         from engine.client import load
         from engine.client.client import Client
         from engine.client.figures import NotMeasured
+        from engine.client.generator import LoadSettings
 
         points = [load.Point(concurrency=clients) for clients in _CLIENTS]
-        settings = load.LoadSettings(_SECONDS, _WARM_UP, _TIMEOUT)
+        settings = LoadSettings(_SECONDS, _WARM_UP, _TIMEOUT)
         failed: dict[str, int] = {}
         with Client(url, timeout=_TIMEOUT) as client:
             for figures in load.sweep(client, model, [each.arrays for each in requests], points, settings):

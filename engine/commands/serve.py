@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from engine.server.joint_repository import BuiltPackage
 
 _POLL_SECONDS = 0.2
+_STAND_IN = (
+    "Models are answered by stand-ins for Triton's own backends: the same answers, not the same speed (docs/serving.md)"
+)
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -159,16 +162,34 @@ def _packages(
 
 
 def _say(arguments: argparse.Namespace, server: Server, why: str) -> None:
+    """Print the server's addresses, its models and a curl command for each, once all models are ready."""
     from engine.client.client import Client
     from engine.client.curl import lines
-    from engine.report import served
+    from engine.report import grid
+    from engine.report.results import shown
+    from engine.server.installation import KIND_NAMES
 
-    with Client(f"http://{server.http}") as client:  # gRPC may need a certificate
-        curl = lines(f"http://{server.http}", client.entries())
+    addresses = {
+        "HTTP": f"http://{server.http}", "gRPC": f"grpc://{server.grpc}", "metrics": f"http://{server.metrics}/metrics",
+    }  # fmt: skip
+    models = {name: state.state for name, state in sorted(server.models.items())}
+    with Client(addresses["HTTP"]) as client:  # gRPC may need a certificate
+        curl = lines(addresses["HTTP"], client.entries())
     if arguments.json:
-        print(json.dumps(served.fields(server, why, curl), ensure_ascii=False), flush=True)
+        about = {"kind": server.kind, "version": server.version, "why": why, "stand_in": server.stand_in}
+        fields = {
+            "event": "serve", "state": "ready", "server": about,
+            **{name.lower(): address for name, address in addresses.items()},
+            "models": models, "curl": dict(curl), "pid": server.pid, "log": str(Path(server.log).absolute()),
+        }  # fmt: skip
+        print(json.dumps(fields, ensure_ascii=False), flush=True)
         return
-    print("\n".join(served.lines(server, why, curl)), flush=True)
+    print(f"Triton {server.version}, {KIND_NAMES[server.kind]}: {why}")
+    if server.stand_in:
+        print(_STAND_IN)
+    grid.show([*models.items()], indent=2)
+    grid.show([*addresses.items(), ("log", shown(server.log))])
+    print("\n".join(curl.values()), flush=True)
     _talk("ready; Ctrl-C stops it")
 
 

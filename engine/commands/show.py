@@ -95,7 +95,8 @@ def _show_recipes(arguments: argparse.Namespace) -> Exit:
         print(json.dumps([summary.to_json() for summary in summaries], ensure_ascii=False, indent=1))
         return Exit.OK
     if len(summaries) > 1 or arguments.markdown or arguments.csv:
-        return _show_table(session, summaries, form=_form(arguments))
+        form = "markdown" if arguments.markdown else "csv" if arguments.csv else "text"
+        return _show_table(session, summaries, form=form)
     for summary in summaries:
         print(table(summary), end="")
         for about in () if summary.facts is None else summary.facts.licenses:
@@ -105,10 +106,6 @@ def _show_recipes(arguments: argparse.Namespace) -> Exit:
         if unknown := not_verified(summary.variant):
             print(f"  warning: not verified: {unknown}")
     return Exit.OK
-
-
-def _form(arguments: argparse.Namespace) -> str:
-    return "markdown" if arguments.markdown else "csv" if arguments.csv else "text"
 
 
 def _show_table(session: Session, summaries: Sequence[Summary], *, form: str) -> Exit:

@@ -203,8 +203,8 @@ class Publisher:
     async def _claims(self, version: int, data: bytes) -> bool:
         """Tell whether this publisher has claimed a number.
 
-        Since the listing, another publisher may have claimed the number, decided, and removed its claim. A server may
-        also check and write in two moments, so the claim is read again.
+        Another publisher may have claimed, decided and removed its claim since the listing, and a server may check and
+        write in two moments: the claim is read again.
         """
         claim = claim_name(self._package.name, version)
         if not await self._repository.create(claim, data) or await self._repository.read(claim) != data:

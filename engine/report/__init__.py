@@ -14,9 +14,11 @@ if TYPE_CHECKING:
 class BuildReport(Protocol):
     """Receives and shows the events of a build; a context manager whose end restores the terminal."""
 
-    def __enter__(self) -> Self: ...
+    def __enter__(self) -> Self:
+        return self
 
-    def __exit__(self, *exception: object) -> None: ...
+    def __exit__(self, *exception: object) -> None:
+        return
 
     def on_event(self, event: Event) -> None:
         """Show the next event of a build."""

@@ -101,9 +101,7 @@ def write_junit_error(error: UserError) -> None:
 
 
 def _case(event: Ended, file: str) -> ET.Element:
-    case = ET.Element("testcase", name=event.job, classname=event.recipe, time=f"{event.seconds:.3f}")
-    if file:
-        case.set("file", file)
+    case = _new_case(event.job, event.recipe, event.seconds, file)
     if event.error is not None:
         _failure(case, event.error)
     elif event.state not in _PASSED:
@@ -113,11 +111,14 @@ def _case(event: Ended, file: str) -> ET.Element:
 
 
 def _refused(error: UserError, file: str) -> ET.Element:
-    case = ET.Element("testcase", name="check", classname=file or "recipe", time="0.000")
-    if file:
-        case.set("file", file)
+    case = _new_case("check", file or "recipe", 0.0, file)
     _failure(case, error)
     return case
+
+
+def _new_case(name: str, recipe: str, seconds: float, file: str) -> ET.Element:
+    fields = {"file": file} if file else {}
+    return ET.Element("testcase", name=name, classname=recipe, time=f"{seconds:.3f}", **fields)
 
 
 def _failure(case: ET.Element, error: UserError) -> None:

@@ -49,7 +49,10 @@ def printed(plan: Planned, ends: Iterable[Ended], table: str, *, many: bool) -> 
     folded: Counter[tuple[str, str | None, str]] = Counter()
     talk: list[str] = []
     news: list[str] = []
-    again = [_again(event) for event in ends]
+    again = [  # the events where nothing has to be built
+        replace(event, state="cached", seconds=0.0, arrival=None) if event.state in ("built", "cached") else event
+        for event in ends
+    ]
     for event in again:
         lines = plain.lines(event, many=many)
         talk += lines
@@ -66,13 +69,6 @@ def printed(plan: Planned, ends: Iterable[Ended], table: str, *, many: bool) -> 
     }
     clean = redacted("\0".join(texts.values())).split("\0")
     return {**dict(zip(texts, clean, strict=True)), "folded": [(*fold, count) for fold, count in folded.items()]}
-
-
-def _again(event: Ended) -> Ended:
-    """Return the event to report in place of `event` where nothing has to be built."""
-    if event.state in ("built", "cached"):
-        return replace(event, state="cached", seconds=0.0, arrival=None)
-    return event
 
 
 def talk(entries: Mapping[str, Entry], notices: Iterable[str], *, folded: bool) -> str:

@@ -35,11 +35,9 @@ def _rows(passport: Passport) -> Iterator[tuple[str, str]]:
     yield "system", f"{passport.os} {passport.arch}"
     if passport.cuda_runtime:
         yield "CUDA", f"runtime {passport.cuda_runtime}, driver {passport.driver or 'unknown'}"
-    yield (
-        "precision",
-        f"{passport.precision.asked} asked for; layers of the network: {_counted(passport.precision.network)}",
-    )
-    yield "built layers", _counted(passport.precision.engine) or f"unknown: {passport.precision.unknown}"
+    precision = passport.precision
+    yield "precision", f"{precision.asked} asked for; layers of the network: {lists.counts(precision.network or {})}"
+    yield "built layers", lists.counts(precision.engine or {}) or f"unknown: {precision.unknown}"
     if passport.plan is not None:
         for number, line in enumerate(plans.proof(passport.plan)):
             yield ("" if number else "kernels"), line.strip()
@@ -50,7 +48,7 @@ def _rows(passport: Passport) -> Iterator[tuple[str, str]]:
     ]
     yield "options", ", ".join(options) or "TensorRT's own"
     for number, profile in enumerate(passport.profiles):
-        yield f"profile {number}", _profile(profile) or "fixed shapes"
+        yield f"profile {number}", prepared_graph.in_words(profile) or "fixed shapes"  # 1x1 / 1x16 / 1x128
     for number, values in enumerate(passport.values):
         yield f"values {number}", ", ".join(f"{name} {_values(ends)}" for name, ends in values.items())
     yield "takes", _tensors(passport.inputs)
@@ -92,15 +90,6 @@ def _where(passport: Passport) -> str:
         "same-compute-capability": f"GPUs of {sms}",
     }.get(str(passport.options.get("compatibility")), f"{' and '.join(passport.gpu)} only")
     return f"{gpu}, with {version}"
-
-
-def _counted(layers: Mapping[str, int] | None) -> str:
-    return lists.counts(layers or {})
-
-
-def _profile(profile: Mapping[str, Extents]) -> str:
-    """Return the smallest, usual and largest shape of each input in a profile: "input_ids 1x1 / 1x16 / 1x128"."""
-    return prepared_graph.in_words(profile)
 
 
 def _values(ends: Extents) -> str:

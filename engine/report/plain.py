@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Iterable, Iterator
-from typing import Self
 
 from engine.builder.trace import gaps
 from engine.errors import UserError
@@ -22,7 +21,7 @@ from engine.events import (
     RunsElsewhere,
     Started,
 )
-from engine.report import ci
+from engine.report import BuildReport, ci
 from engine.report.results import Results
 from engine.system import colors, streams
 from engine.text import lists, quantities
@@ -41,7 +40,7 @@ _STYLES: dict[str, colors.Style] = {
 """The first word of a line -> its style."""
 
 
-class PlainReport:
+class PlainReport(BuildReport):
     """Prints events to standard error, and at the end the tables and the packages' folders to standard output.
 
     With `folded`, jobs that need no attention are counted, and printed as one line at the end. With `quiet`, only
@@ -57,12 +56,6 @@ class PlainReport:
         self._reasons = PrintedErrors()
         self._failed: list[Event] = []
         self._state = "interrupted"
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        return
 
     def on_event(self, event: Event) -> None:
         """Print the lines about an event."""
@@ -141,7 +134,7 @@ def lines(event: Event, *, many: bool, reasons: PrintedErrors | None = None) -> 
         case Started() | RunsElsewhere() | Awaits():
             return _begun(event, many=many)
         case Ended():
-            return _ended(event, many=many, reasons=reasons or PrintedErrors())
+            return [*_state(event, many=many, reasons=reasons or PrintedErrors()), *warnings(event)]
         case Finished():
             return [last_line(event.state, f"{event.seconds:.1f}", int(event.exit))]
 
@@ -194,10 +187,6 @@ def _begun(event: Started | RunsElsewhere | Awaits, *, many: bool) -> list[str]:
             return [row, f"  for {event.whom}"]
         case Awaits():
             return [row, f"  {how_to_continue(event)}"]
-
-
-def _ended(event: Ended, *, many: bool, reasons: PrintedErrors) -> list[str]:
-    return [*_state(event, many=many, reasons=reasons), *warnings(event)]
 
 
 def _state(event: Ended, *, many: bool, reasons: PrintedErrors) -> list[str]:

@@ -5,9 +5,8 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from engine.client import load
-from engine.client.address import Address
 from engine.client.figures import ClientFigures, Errors, Latencies, LoadFigures, ModelTimes, NotMeasured, StreamTimes
-from engine.client.generator import Load, LoadOutcome
+from engine.client.generator import LoadOutcome, LoadSettings
 from engine.reporting import measured
 
 
@@ -18,7 +17,7 @@ def test_percentiles_are_in_milliseconds():
 
 
 def measured_load(point, *answers, errors=(), **more):
-    """Return the figures of a point: `answers` are the begin, end and tokens of each, `more` fields of `Load`."""
+    """Return the figures of a point: `answers` are the begin, end and tokens of each, `more` settings."""
     outcome = LoadOutcome()
     for begun, ended, tokens in answers:
         outcome.begun.append(begun)
@@ -27,8 +26,8 @@ def measured_load(point, *answers, errors=(), **more):
     outcome.errors.update(errors)
     for name in ("firsts", "gaps"):
         getattr(outcome, name).extend(more.pop(name, ()))
-    planned = Load(Address("h", 1, "http"), (), 0.0, warm_up=1.0, duration=2.0, timeout=1.0, **more)
-    return load._figures(point, planned, [outcome], {})
+    settings = LoadSettings(warm_up=1.0, duration=2.0, timeout=1.0, **more)
+    return load._figures(point, settings, [outcome], {})
 
 
 def test_throughput_counts_what_ended_in_the_window_and_latency_what_began_in_it():

@@ -67,7 +67,8 @@ class PageVariant:
         for row in self.rows:
             batch = row["shape"]["batch"].raw
             if isinstance(batch, int):
-                runtimes = groups.setdefault(_beside_the_batch(row), {})
+                shape = {name: extent.raw for name, extent in row["shape"].items() if name != "batch"}
+                runtimes = groups.setdefault(f"{shape} {row['via'].raw} {row['new_tokens'].raw}", {})
                 runtimes.setdefault(title(row), []).append((batch, row["p50_ms"]))
         largest = max(groups.values(), key=lambda runtimes: max(map(len, runtimes.values())), default={})
         return {runtime: sorted(line, key=itemgetter(0)) for runtime, line in largest.items() if len(line) > 1}
@@ -136,9 +137,3 @@ def place(row: Value) -> str:
     tokens = "" if row["new_tokens"].raw is None else f" + {row['new_tokens'].raw} tokens"
     samples = f" in {row['samples']['order'].raw} order" if row["samples"] else ""
     return f"{shape}{samples}{via}{tokens}"
-
-
-def _beside_the_batch(row: Value) -> str:
-    """Return what rows must have in common so that their throughputs make one line."""
-    shape = {name: extent.raw for name, extent in row["shape"].items() if name != "batch"}
-    return f"{shape} {row['via'].raw} {row['new_tokens'].raw}"
