@@ -154,10 +154,7 @@ def _line(address: Address, timeout: float) -> HttpLine | GrpcLine:
 
 
 class _Line:
-    """A connection that sends one request at a time. Errors are tritonclient's own exceptions.
-
-    `module` is `tritonclient.http` or `tritonclient.grpc`: both have the same calls, with other `options`.
-    """
+    """A connection for one request at a time, by the calls of `module`: tritonclient.http or .grpc, with `options`."""
 
     def __init__(self, module: Any, client: Any, **options: Any) -> None:
         self._module, self._client, self._options = module, client, options

@@ -91,10 +91,7 @@ def _of_zeros(url: str, needed: Sequence[TensorMetadata]) -> str:
 
 
 def _of_image(url: str, entry: ModelMetadata, image: str) -> str:
-    """Return a curl command that sends an image file.
-
-    In front of the image, the curl command sends the image's length as four little-endian bytes, which sh computes.
-    """
+    """Return a command that sends an image file behind its length: four little-endian bytes, which sh computes."""
     tensor = entry.input(IMAGE)
     shape = [1] * len(tensor.shape) if tensor else [1]
     size = "%9d"  # JSON allows spaces in front, so the head has one length for all files

@@ -19,10 +19,7 @@ from engine.client.wires import GrpcStreamWire, GrpcWire, HttpStreamWire, HttpWi
 from engine.errors import UsageError
 
 AT_ONCE = 512
-"""The largest number of requests that are in progress at the same time in an open loop.
-
-A request that exceeds the limit waits, and the latency of the request counts from its planned start time.
-"""
+"""The most requests of an open loop at once; the latency of one that waits counts from its planned start time."""
 _SELECT_LIMIT = 900
 """The most connections that `select` watches. `epoll` watches more, but its timeouts are whole milliseconds."""
 _MOST_GRPC_REQUESTS = 64
@@ -57,10 +54,7 @@ class LoadSettings:
 
 @dataclass(frozen=True)
 class Load:
-    """The part of a load that one process makes.
-
-    Times are in seconds: `start` is a reading of time.monotonic, and the times in `arrivals` count from `start`.
-    """
+    """The part of a load that one process makes, in seconds from `start`, a reading of time.monotonic."""
 
     address: Address
     requests: Sequence[bytes]
@@ -172,10 +166,7 @@ async def _open_loop(load: Load, wire: HttpWire | GrpcWire, outcome: LoadOutcome
 
 
 async def _send(load: Load, wire: HttpWire | GrpcWire, outcome: LoadOutcome, request: bytes, begun: float) -> bool:
-    """Send one request, whose latency counts from the time `begun`; return whether a response came.
-
-    Errors of requests that begin in the warm-up are not counted.
-    """
+    """Send a request, whose latency counts from `begun`; return whether it was answered. A warm-up has no errors."""
     counts = begun >= load.settings.warm_up
     try:
         async with asyncio.timeout(load.settings.timeout):

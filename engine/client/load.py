@@ -61,10 +61,7 @@ def sweep(
     *,
     processes: int | None = None,
 ) -> Iterator[LoadFigures]:
-    """Yield the figures of each point, one after the other; at most `processes` processes send the requests.
-
-    Raises failures.ServerGoneError, and StepError where a process died.
-    """
+    """Yield each point's figures, by at most `processes` processes. Raises ServerGoneError and StepError."""
     bodies = [encoded.request(client.address, model, arrays) for arrays in requests]
     count = max(process_count(point, processes) for point in points)
     protocol = client.address.protocol or "http"

@@ -50,10 +50,7 @@ _FIGURES = {"mean_ms": "Avg latency", **{f"p{share}_ms": f"p{share} latency" for
 
 
 def find(named: str | None) -> tuple[Path | None, str]:
-    """Return perf_analyzer's path, and its name with the version; where perf_analyzer cannot run, None and the reason.
-
-    `named` is the path of perf_analyzer that the user gives.
-    """
+    """Return the path of perf_analyzer, perhaps `named`, and its name with the version; or None and the reason."""
     path = shutil.which(named or NAME)
     if path is None:
         return None, f"there is no {named}" if named else f"{NAME} is not on the PATH"

@@ -45,10 +45,7 @@ class HttpWire:
         self._free: list[tuple[asyncio.StreamReader, asyncio.StreamWriter]] = []
 
     async def send(self, request: bytes) -> int:
-        """Send an HTTP request and wait for the whole response. Raises WireError.
-
-        Return the number of generated tokens, 0 without `count_tokens`.
-        """
+        """Send an HTTP request; return the number of generated tokens, 0 without `count_tokens`. Raises WireError."""
         try:
             connection = self._free.pop() if self._free else await self.connection()
             try:
@@ -98,10 +95,7 @@ class GrpcWire:
         return channel.unary_unary("/inference.GRPCInferenceService/ModelInfer")
 
     async def send(self, request: bytes) -> int:
-        """Send a ModelInferRequest and wait for the response. Raises WireError.
-
-        Return the number of generated tokens, 0 without `count_tokens`.
-        """
+        """Send a ModelInferRequest; return the generated tokens, 0 without `count_tokens`. Raises WireError."""
         from grpc.aio import AioRpcError  # type: ignore[import-untyped]
 
         try:

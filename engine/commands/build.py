@@ -102,10 +102,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> Exit:
-    """Build, and report the progress to a terminal, a log or a program.
-
-    An interruption after the last event changes nothing: the build has ended.
-    """
+    """Build, and report the progress. An interruption after the last event changes nothing: the build has ended."""
     if arguments.watch:
         from engine.commands import build_modes
 

@@ -210,10 +210,7 @@ def _collect(arguments: argparse.Namespace, root: Path) -> Exit:
 
 
 def _is_confirmed(preview: Collected, *, ask: bool) -> bool:
-    """Tell whether a collection may remove the records of `preview`: at most half of the store, or with consent.
-
-    Raises UsageError where more than half of the store would go and nobody can be asked.
-    """
+    """Tell whether a collection may go on: it removes at most half, or the user agrees. Raises UsageError unasked."""
     if preview.share <= _MOST:
         return True
     if not ask:

@@ -186,10 +186,7 @@ def _progress(tier: Tier) -> Iterator[None]:
 
 
 def _push_records(tier: Tier, variants: Iterable[PlannedVariant], findings: Iterable[Finding]) -> int:
-    """Push every record of the variants that the store has, and return the number of records.
-
-    Raises UserError: the first error of the remote, or one that names jobs without a record.
-    """
+    """Push all stored records of the variants; return their number. Raises the remote's first error, or StepError."""
     records = {(each.job.recipe, each.job.name): each.record for each in findings}
     count, missing = 0, []
     for variant in variants:

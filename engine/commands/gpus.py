@@ -95,10 +95,7 @@ def _print_table(chosen: Sequence[Gpu]) -> None:
 
 
 def _row(gpu: Gpu) -> tuple[str, ...]:
-    """Return the cells of a GPU's row in the table of GPUs.
-
-    In the cell of dtypes, blanks take the place of a dtype that the GPU lacks.
-    """
+    """Return the cells of a GPU's row, with blanks in place of the dtypes that the GPU lacks."""
     from engine.gpus import DTYPES
 
     dtypes = " ".join(dtype if dtype in gpu.dtypes else " " * len(dtype) for dtype in DTYPES)

@@ -35,10 +35,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> Exit:
-    """Print, for each variant, the layers whose operators lose most cosine.
-
-    Raises UsageError where Polygraphy is missing, or where a recipe is not built so far.
-    """
+    """Print the layers that lose most. Raises UsageError without Polygraphy, and for a recipe that is not built."""
     from engine import api
     from engine.builder.summary import summarize
     from engine.kit.accuracy import layers

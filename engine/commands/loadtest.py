@@ -24,10 +24,7 @@ _MOST_ERRORS = 0.01
 _SPARE = {"mean": 3, "max": 2, "p90": 1}
 """The columns for which a narrow terminal has no room, the largest number first."""
 _COLUMN_WIDTH = 7
-"""The smallest width of a column in the table of a load test, in characters.
-
-The cells do not decide the width, because each row is printed before the cells of later rows are measured.
-"""
+"""The smallest width of a column in characters: rows are printed before the cells of later rows are known."""
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -121,10 +118,7 @@ def _measured(
 
 
 def _program(model: ModelMetadata, points: list[Point], arguments: argparse.Namespace) -> tuple[Path | None, str]:
-    """Return the path of perf_analyzer and its version; None where processes of recipe send the requests.
-
-    Raises StepError where the user demands perf_analyzer and perf_analyzer cannot run on this machine.
-    """
+    """Return perf_analyzer and its version, or None. Raises StepError where it is demanded and cannot run."""
     from engine.client import perf_analyzer
 
     demanded = arguments.by == "perf_analyzer" or arguments.perf_analyzer is not None

@@ -60,10 +60,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> Exit:
-    """Run all parts for each variant that this machine can run, and write the bundle, whatever happens.
-
-    Raises HardwareError, before anything is built, where no variant can run here.
-    """
+    """Run all parts and write the bundle, whatever happens. Raises HardwareError first where no variant can run."""
     from engine import api
     from engine.builder import facts
     from engine.report import bundle
@@ -103,10 +100,7 @@ def run(arguments: argparse.Namespace) -> Exit:
 
 
 def _obstacles(session: Session, machine: Mapping[str, str]) -> dict[str, str]:
-    """Print what is here, and which variants can run; return why a variant cannot run here, by variant, else "".
-
-    Raises HardwareError where no variant can run.
-    """
+    """Print what is here; return why each variant cannot run, else "". Raises HardwareError where none can."""
     from engine.commands import doctor
     from engine.report import grid
     from engine.runtimes import requirements

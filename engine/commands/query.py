@@ -133,10 +133,7 @@ def _ask(client: Client, model: ModelMetadata, requests: Sequence[InferRequest],
 def _answers(
     client: Client, model: ModelMetadata, requests: Sequence[InferRequest], *, as_json: bool
 ) -> tuple[list[Mapping[str, object]], list[float]]:
-    """Send each request once; return the seconds that each took and, with `as_json`, the answers to each row.
-
-    Without `as_json`, each answer is printed for people as soon as it comes.
-    """
+    """Send each request once; return the answers, as JSON or [] if they are printed as they come, and the seconds."""
     from engine.client import answers
 
     json_rows: list[Mapping[str, object]] = []

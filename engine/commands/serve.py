@@ -110,10 +110,7 @@ def _serve(arguments: argparse.Namespace) -> Exit:
 
 
 def _image(variants: Sequence[PlannedVariant]) -> str | None:
-    """Return the container image of Triton that the recipes name; None where no recipe names an image.
-
-    Raises UsageError where the recipes name different images.
-    """
+    """Return the image of Triton that the recipes name, or None. Raises UsageError where they name different ones."""
     images = {variant.loaded.recipe.package.triton.image: variant.name for variant in variants}
     images.pop(None, None)
     if len(images) > 1:
@@ -133,11 +130,7 @@ def _unbuilt(arguments: argparse.Namespace, finished: Finished) -> Exit:
 def _packages(
     variants: Sequence[PlannedVariant], built: Mapping[str, Path], *, allow_waiting: bool
 ) -> list[BuiltPackage]:
-    """Return those packages of the recipes that can be served on this machine.
-
-    Raises HardwareError where a package waits for hardware; with `allow_waiting`, only where all packages wait for
-    hardware.
-    """
+    """Return the packages that can be served here. Raises HardwareError for one that waits or, if allowed, for all."""
     from engine.machine import cuda
     from engine.server import needs_of
     from engine.server.joint_repository import BuiltPackage

@@ -34,10 +34,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> Exit:
-    """Print the state of each job, and what changed in each job's key.
-
-    Raises UsageError for a job that the plan lacks.
-    """
+    """Print each job's state and what changed in its key. Raises UsageError for a job that the plan lacks."""
     from engine import api
     from engine.builder.executors.executor import default_slots
     from engine.builder.why import total

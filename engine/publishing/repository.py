@@ -102,20 +102,14 @@ class ModelRepository:
         await self._made(lambda: place.write(name, data))
 
     async def create(self, name: str, data: bytes) -> bool:
-        """Write an object unless there is one; returns whether the object has this `data` now.
-
-        An attempt whose answer was lost may have written the object, so the object is compared.
-        """
+        """Write an object unless there is one; return whether it has this `data`: an answer may have been lost."""
         place = self._writable()
         if await self._made(lambda: place.write(name, data, create=True)):
             return True
         return await self.read(name) == data
 
     async def upload(self, name: str, file: PackageFile, on_bytes: Callable[[int], None]) -> None:
-        """Write a file that has a name of its own, in parts where it is large.
-
-        Raises StepError, before the object can be seen, where the file is not what was read before.
-        """
+        """Write a file, a large one in parts. Raises StepError, before it can be seen, where it has changed."""
         place = self._writable()
         if file.size <= _WHOLE:
             data = regular.read(file.path)

@@ -75,10 +75,7 @@ def junit_path(environment: Mapping[str, str] = os.environ) -> Path | None:
 
 
 def write_junit(events: Sequence[Event], files: Mapping[str, str]) -> None:
-    """Add the jobs of a build to the report, a suite for each recipe. `files` are the paths of recipes by name.
-
-    Nothing is written outside of GitLab's CI, and an error of the file system never stops a build.
-    """
+    """In GitLab's CI, add a suite for each recipe to the report. `files` are the recipes' paths by name."""
     suites: dict[str, list[ET.Element]] = {}
     for event in events:
         match event:

@@ -72,10 +72,7 @@ def printed(plan: Planned, ends: Iterable[Ended], table: str, *, many: bool) -> 
 
 
 def talk(entries: Mapping[str, Entry], notices: Iterable[str], *, folded: bool) -> str:
-    """Return the lines of an up-to-date build for people, without its last line.
-
-    `notices` are about the recipes. With `folded`, jobs that need no attention are counted.
-    """
+    """Return the lines of an up-to-date build for people, without its last; `folded` counts jobs without news."""
     head = _text(line for text in notices for line in plain.lines(Noticed(text), many=True))
     if not folded:
         return head + "".join(each["talk"] for each in entries.values())

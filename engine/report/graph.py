@@ -26,10 +26,7 @@ class GraphJob:
 
 
 def of(findings: Sequence[Finding], *, only: Collection[plan_graph.Place] | None = None) -> nx.DiGraph[GraphJob]:
-    """Return the graph of the jobs of all variants, each once, in an order in which they can run.
-
-    With `only`, the graph has these jobs alone.
-    """
+    """Return the jobs of all variants, each once, in an order in which they can run; with `only`, these jobs."""
     drawn: dict[int, GraphJob] = {}
     by_place: dict[plan_graph.Place, GraphJob] = {}
     numbers = numbered_twins(findings)

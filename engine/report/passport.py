@@ -17,10 +17,7 @@ if TYPE_CHECKING:
 
 
 def text(passport: Passport | Pt2Passport) -> str:
-    """Return the fields of a passport as lines of text, without options that have their default.
-
-    A character that cannot be printed becomes "?", so that control characters in a passport cannot change the terminal.
-    """
+    """Return a passport as text, without default options, and with "?" for what could change the terminal."""
     fields = _rows(passport) if isinstance(passport, Passport) else _pt2_rows(passport)
     rows = [(title, "".join(each if each.isprintable() else "?" for each in value)) for title, value in fields]
     return "".join(f"{line}\n" for line in grid.lines(rows, indent=2))

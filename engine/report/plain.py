@@ -120,10 +120,7 @@ def _painted(line: str) -> str:
 
 
 def lines(event: Event, *, many: bool, reasons: PrintedErrors | None = None) -> list[str]:
-    """Return the lines of an event; with `many` recipes each line names its recipe.
-
-    `reasons` remembers the errors that were printed before.
-    """
+    """Return an event's lines, which name the recipe if `many`; `reasons` remembers the errors printed before."""
     match event:
         case Noticed():
             return [f"note: {event.text}"]
@@ -213,10 +210,7 @@ class PrintedErrors:
         self._first: dict[str, str] = {}
 
     def lines(self, event: Ended) -> list[str]:
-        """Return a failed job's error as indented lines, or one line that points to the same error above.
-
-        Variants that share a job fail with the same error.
-        """
+        """Return a failed job's error as indented lines, or a line that points to the same error of another variant."""
         error = str(event.error)
         if error in self._first:
             return [f"  as {self._first[error]} above"]

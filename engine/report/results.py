@@ -32,10 +32,7 @@ class Results:
     whole: str
     """The tables of all variants, and a line with the folder of each package."""
     brief: str
-    """The same for few variants; for many variants only the tables of those that were built, and one line.
-
-    What the text of an engine proves stays also where there are too many tables to print them.
-    """
+    """The same for few variants; of many, the tables of those that were built, one line, and what engines prove."""
     packages: str
     """A line with the folder of each package."""
 
@@ -45,11 +42,7 @@ class Results:
 
 
 def results(finished: Finished, tables: Mapping[str, str], *, built: Collection[str] = ()) -> Results:
-    """Return the texts about the results of a build.
-
-    `tables` are the texts of the tables by the name of the variant, "" for a variant without one. `built` are the names
-    of the variants of which a job ran.
-    """
+    """Return the texts; `tables` are by variant, "" for none, and `built` the variants of which a job ran."""
     packages = "".join(f"{name} -> {shown(path)}\n" for name, path in finished.packages.items())
     whole = "".join(tables.values()) + packages
     if len(tables) <= MANY:

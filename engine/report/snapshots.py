@@ -158,10 +158,7 @@ def _renewed(build: ChangedBuild, new: Mapping[str, Entry], rows: Mapping[str, R
 
 
 def _plan(outcome: _Outcome) -> dict[str, Any] | None:
-    """Return the content of the plan cache.
-
-    None for a build with a lock, and for a build in which a job has no record or waits for hardware.
-    """
+    """Return the content of the plan cache; None with a lock, or a job that has no record or waits for hardware."""
     build, records = outcome.build, outcome.records
     if outcome.finished.exit is not Exit.OK or any(len(records[each.name]) < len(each.jobs) for each in build.variants):
         return None

@@ -138,10 +138,7 @@ def image_builder() -> str:
 
 
 def build_image(folder: Path) -> str:
-    """Build the image of the package in `folder`, and return the name of the image, which the manifests have.
-
-    Raises StepError where the package has no Dockerfile, or where the image cannot be built.
-    """
+    """Build the image of a package; return its name. Raises StepError without a Dockerfile, and where that fails."""
     import yaml
 
     manifest = folder / "compose.yaml"

@@ -12,10 +12,7 @@ from engine.text import versions
 from engine.text.versions import VersionMatch
 
 USUAL = ImageTag("25.06", "py3")
-"""The image for packages without TensorRT engines: the latest image in the table that has release notes of Triton.
-
-Every image of Triton has the backends for ONNX and Python models.
-"""
+"""The image for packages without TensorRT engines: the latest with release notes; each has ONNX and Python."""
 
 
 def loads(engine: Engine, tensorrt: str) -> bool:

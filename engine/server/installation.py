@@ -86,10 +86,7 @@ class Installation(ABC):
 
     @abstractmethod
     def launch(self, place: Place) -> Launch:
-        """Write the files that the server needs into the server's folder, and return the command that starts it.
-
-        Raises Lacking or OSError where the server's files cannot be written.
-        """
+        """Write the server's files into its folder; return the command that starts it. Raises Lacking or OSError."""
 
 
 def options(place: Place, repository: str, ports: Ports) -> list[str]:
@@ -118,10 +115,7 @@ def of_needs(needs: Needs, repository: str) -> list[str]:
 
 
 def _of_libevent(ports: Ports) -> str:
-    """Return the address in the form of the library that serves HTTP and metrics.
-
-    Source: libevhtp, evhtp.c, `evhtp_bind_socket`: an IPv6 address needs the prefix `ipv6:`.
-    """
+    """Return the address as libevhtp's `evhtp_bind_socket` (evhtp.c) takes it: IPv6 with the prefix `ipv6:`."""
     return f"ipv6:{ports.address}" if ":" in ports.address else ports.address
 
 

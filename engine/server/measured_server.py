@@ -135,10 +135,7 @@ def _texts(tokenizer: Path, rows: int, tokens: int, *, paired: bool) -> np.ndarr
 
 
 def _prepare(client: Client, model: ModelMetadata, tokenizer: Path, inputs: Tensors) -> Callable[[], object]:
-    """Return a call that encodes and sends one request, as clients with other inputs do, and decodes the response.
-
-    Raises StepError where the server does not answer the first request.
-    """
+    """Return a call that encodes, sends and decodes. Raises StepError where the first request is not answered."""
     request = arrays(model, inputs, tokenizer)
     call = partial(client.infer, model, request)
     try:

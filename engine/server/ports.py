@@ -40,10 +40,7 @@ class Ports:
 
 
 def free(address: str = "127.0.0.1") -> Ports:
-    """Return three ports that no program uses now, for HTTP, gRPC and metrics.
-
-    Raises UsageError where the address does not belong to this machine.
-    """
+    """Return three ports that are free now, for HTTP, gRPC and metrics. Raises UsageError for a foreign address."""
     with contextlib.ExitStack() as stack:
         sockets = [stack.enter_context(_bound(address, 0)) for _ in USUAL]
         numbers = [each.getsockname()[1] for each in sockets]

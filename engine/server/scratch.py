@@ -24,10 +24,7 @@ _LOCK = "lock"
 
 @dataclass(frozen=True)
 class Scratch:
-    """The folder of a server, and the lock of the folder.
-
-    A locked folder belongs to a living server: a process that inherits the lock's open file holds the lock.
-    """
+    """The folder of a server, and its lock, which a living server holds by the open file that it inherits."""
 
     folder: Path
     lock: FileLock
@@ -88,10 +85,7 @@ def _lives(folder: Path) -> bool:
 
 
 def _root() -> Path:
-    """Return the folder for all servers of this user, to which no other user can write.
-
-    Raises StepError where the folder cannot be made, or where it belongs to another user.
-    """
+    """Return the folder of this user's servers, to which no other user can write. Raises StepError for a wrong one."""
     root = Path(tempfile.gettempdir()) / f"recipe-servers-{os.getuid()}"
     try:
         root.mkdir(mode=0o700, exist_ok=True)

@@ -73,10 +73,7 @@ class Keeping:
         return end.decode("utf-8", "replace")
 
     def end(self, how: bytes) -> None:
-        """Ask the keeper to end the server and wait: `q` asks for a clean stop, `k` for an immediate one.
-
-        A KeyboardInterrupt while the server ends turns a clean stop into an immediate one.
-        """
+        """Let the keeper end the server, `q` cleanly or `k` at once, and wait; Ctrl-C turns `q` into `k`."""
         with contextlib.suppress(OSError, ValueError):
             self._tell(how)
         try:
