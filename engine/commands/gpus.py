@@ -42,10 +42,12 @@ def _print_json(chosen: Iterable[Gpu], *, refused: bool) -> None:
     import json
 
     from engine.gpus import SOURCES, UNSUPPORTED, Gpu
+    from engine.gpus.gpu import UnsupportedGpu
 
     names = ("name", "architecture", "sm", "memory_gib", "dtypes", "dla", "tensorrt", "tensorrt_rtx")
     rows: list[dict[str, object]] = []
-    for gpu in (*chosen, *(UNSUPPORTED if refused else ())):
+    every: list[Gpu | UnsupportedGpu] = [*chosen, *(UNSUPPORTED if refused else ())]
+    for gpu in every:
         if isinstance(gpu, Gpu):
             fields = {name: getattr(gpu, name) for name in names}
         else:

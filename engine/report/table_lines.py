@@ -124,9 +124,8 @@ def _sizes(batchings: Sequence[Batching]) -> Iterator[str]:
 def precision_lines(report: QuantizeReport) -> list[str]:
     """Return the precisions in a graph for a GPU, as lines; no lines for a report about a graph for a CPU."""
     if isinstance(report, HalfReport):
-        kind, share = report.precision, report.share
-        done = f"no matrix products to be in {kind}" if share is None else f"{share:.0%} of the MatMul work in {kind}"
-        return _half(report, done)
+        work = "no matrix products to be" if report.share is None else f"{report.share:.0%} of the MatMul work"
+        return _half(report, f"{work} in {report.precision}")
     if not isinstance(report, QdqReport):
         return []
     kind, quantized = report.precision, report.quantized
