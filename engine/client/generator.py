@@ -139,7 +139,6 @@ def _wire(load: Load) -> HttpWire | GrpcWire:
 
 
 async def _closed_loop(load: Load, wire: HttpWire | GrpcWire, outcome: LoadOutcome, number: int) -> None:
-    """Send one request after the other until the load ends."""
     index = load.first + number
     while (begun := time.monotonic() - load.start) < load.settings.end:
         request = load.requests[index % len(load.requests)]

@@ -129,7 +129,6 @@ def _load(point: Point, settings: LoadSettings) -> list[str]:
 
 
 def _run(command: list[str], *, timeout: float) -> str:
-    """Return the output of perf_analyzer. Raises StepError."""
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=timeout, check=False)  # noqa: S603
     except subprocess.TimeoutExpired:

@@ -164,7 +164,6 @@ def _input(model: ModelMetadata, name: str) -> TensorMetadata:
 
 
 def _of_json(tensor: TensorMetadata, value: Any) -> np.ndarray:
-    """Return a value of JSON as the array of an input."""
     import numpy as np
 
     if tensor.datatype == "BYTES":

@@ -144,7 +144,6 @@ def _samples(text: str, name: str, folder: Path) -> Iterator[QueryRow]:
 
 
 def _json_value(option: str) -> tuple[str, Any]:
-    """Return the name and the value of an option --input NAME=JSON."""
     name, equals, value = option.partition("=")
     if not equals or not name:
         raise UsageError(f"--input {option[:_SHOWN]!r} is not NAME=JSON", hint="--input 'x=[[0.5, 1.5]]'")

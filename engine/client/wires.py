@@ -121,7 +121,6 @@ def _raise_refusal(head: bytes, body: bytes) -> None:
 
 
 async def _exchange(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, request: bytes) -> tuple[bytes, bytes]:
-    """Send a request over HTTP and return the head and the body of the response."""
     writer.write(request)
     await writer.drain()
     head = await reader.readuntil(b"\r\n\r\n")

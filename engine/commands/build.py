@@ -236,7 +236,6 @@ def _run(
 
 
 def _print_others(build: ChangedBuild, arguments: argparse.Namespace) -> None:
-    """Print the lines about the variants that are not built again."""
     from engine.report import entries, results
 
     if arguments.json:

@@ -210,7 +210,7 @@ def _collect(arguments: argparse.Namespace, root: Path) -> Exit:
 
 
 def _is_confirmed(preview: Collected, *, ask: bool) -> bool:
-    """Tell whether a collection may go on: it removes at most half, or the user agrees. Else UsageError without a terminal."""
+    """Tell whether a collection removes at most half, or the user agrees. Raises UsageError without a terminal."""
     if preview.share <= _MOST:
         return True
     if not ask:

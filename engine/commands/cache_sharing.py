@@ -178,7 +178,6 @@ def _tier(store: Store, place: Any) -> Tier:
 
 @contextmanager
 def _progress(tier: Tier) -> Iterator[None]:
-    """Show on a terminal how many bytes have travelled."""
     from engine.report import progress
 
     with progress.transfer_bar(tier.shown) as tier.counts.on_bytes:

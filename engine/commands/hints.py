@@ -202,7 +202,6 @@ def _meant_options(name: str) -> list[str]:
 
 
 def _near_options(name: str, known: Sequence[str]) -> list[str]:
-    """Return the option that begins with `name`, or that looks like it."""
     words = [option for option in known if option.startswith("--") and name.startswith("--")]
     longer = [option for option in words if option.startswith(name) or name.startswith(f"{option}-")]
     bare = [option.removeprefix("--") for option in words if option != "--help"]

@@ -98,7 +98,6 @@ def _compared(summary: Summary, folders: dict[str, Path], count: int) -> tuple[s
 
 
 def _execution(summary: Summary) -> Execution | None:
-    """Return how the model of a recipe is validated."""
     steps = (job.step for job in summary.variant.jobs)
     return next((step.execution for step in steps if step.makes == "validated" and hasattr(step, "execution")), None)
 

@@ -108,7 +108,6 @@ def _wants_stream(arguments: argparse.Namespace) -> bool:
 
 
 def _ask(client: Client, model: ModelMetadata, requests: Sequence[InferRequest], arguments: argparse.Namespace) -> None:
-    """Send the requests of a query, and print the answers and the times."""
     from engine.client import timed_requests
     from engine.client.figures import Latencies, QueryFigures, milliseconds
 

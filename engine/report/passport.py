@@ -24,7 +24,6 @@ def text(passport: Passport | Pt2Passport) -> str:
 
 
 def _rows(passport: Passport) -> Iterator[tuple[str, str]]:
-    """Yield the title and the text of each field of a passport."""
     sms = ", ".join(f"sm_{sm}" for sm in passport.sms)
     yield "engine", f"{registry.find(passport.kind).title} {passport.tensorrt}, {sizes.decimal(passport.bytes)}"
     yield ("for" if _anywhere(passport) else "built on"), f"{' and '.join(passport.gpu)} ({sms})"

@@ -70,7 +70,6 @@ class PlainReport(BuildReport):
                 self._state = event.state
 
     def _lines(self, event: Event) -> list[str]:
-        """Return the lines to print about an event."""
         match event:
             case Started():
                 self._started[event.recipe, event.job] = time.monotonic()
@@ -107,7 +106,6 @@ class PlainReport(BuildReport):
 
 
 def _is_trouble(event: Event) -> bool:
-    """Tell whether an event is printed in a quiet build."""
     is_warning = isinstance(event, Noticed) and event.is_warning
     return is_warning or isinstance(event, Refused) or (isinstance(event, Ended) and bool(event.error or event.gaps))
 

@@ -88,7 +88,6 @@ def keep(
 def _outcome(
     build: Session | ChangedBuild, events: Sequence[Event], finished: Finished, tables: Mapping[str, str]
 ) -> _Outcome:
-    """Return what a build leaves for the next one."""
     last = build.plan.entries if isinstance(build, ChangedBuild) else {}
     many = len(last or build.variants) > 1
     plans = {event.recipe: event for event in events if isinstance(event, Planned)}

@@ -252,7 +252,6 @@ def _pod(deployment: Deployment, container: str, *, ports: tuple[str, ...] = tup
 
 
 def _text(about: str, *documents: dict[str, Any]) -> str:
-    """Return YAML documents below a comment."""
     import yaml
 
     return f"# {about}\n" + yaml.safe_dump_all(documents, sort_keys=False)

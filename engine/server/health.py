@@ -84,7 +84,6 @@ class ServerWatch:
             before = now
 
     def _ask(self) -> None:
-        """Send a request to each model, again and again."""
         failures = 0
         while not self.dead:
             time.sleep(_INTERVAL_SECONDS)

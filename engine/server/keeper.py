@@ -107,7 +107,6 @@ def _end_the_rest() -> None:
 
 
 def _children() -> list[int]:
-    """Return the ids of this process's children."""
     children = []
     for stat in Path("/proc").glob("[0-9]*/stat"):
         with contextlib.suppress(OSError, ValueError, IndexError):

@@ -102,7 +102,6 @@ def _is_free(address: str, port: int) -> bool:
 
 
 def _bound(address: str, port: int) -> socket.socket:
-    """Return a socket that is bound to the port. Raises UsageError where no socket can be bound to the port."""
     bound = socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET)
     bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:

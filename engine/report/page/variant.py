@@ -102,7 +102,6 @@ class PageVariant:
         return next((self._step(job.name)["report"] for job in self.plan_jobs if chosen(job.step)), NOTHING)
 
     def _step(self, name: str) -> Value:
-        """Return a job in `recipe show --json`; `NOTHING` for a job that is not there."""
         return next((step for step in self.shown["steps"] if step["job"].raw == name), NOTHING)
 
     @property
