@@ -123,7 +123,15 @@ def choose(models: Sequence[ModelMetadata], name: str | None, *, stream: bool) -
     unknown name and where several models fit, StepError where the server has no model that is ready.
     """
     if name is not None:
-        return _named(models, name)
+        named = next((model for model in models if model.name == name), None)
+        if named is not None:
+            return named
+        near = suggestions.nearest(name, [model.name for model in models])
+        raise UsageError(
+            f"the server has no model {name!r}",
+            [f"it has: {', '.join(sorted(model.name for model in models)) or 'none'}"],
+            suggestions.did_you_mean(*near) if near else "",
+        )
     called = entries(models)
     if not called:
         raise StepError("the server has no model that is ready", hint="see the server's log")
@@ -142,18 +150,6 @@ def sibling(models: Iterable[ModelMetadata], model: ModelMetadata, *, stream: bo
     """Return the model that answers like `model`, in pieces with `stream`, else whole; None where no model does."""
     return next((other for other in models if other.decoupled == stream and other.task == model.task
                  and _stem(other) == _stem(model)), None)  # fmt: skip
-
-
-def _named(models: Sequence[ModelMetadata], name: str) -> ModelMetadata:
-    for model in models:
-        if model.name == name:
-            return model
-    near = suggestions.nearest(name, [model.name for model in models])
-    raise UsageError(
-        f"the server has no model {name!r}",
-        [f"it has: {', '.join(sorted(model.name for model in models)) or 'none'}"],
-        suggestions.did_you_mean(*near) if near else "",
-    )
 
 
 def _stem(model: ModelMetadata) -> str:

@@ -108,7 +108,12 @@ def run(arguments: argparse.Namespace) -> Exit:
 
         build_modes.build_again(arguments.words[1:], arguments.recipes[0])
     interrupts.install()
-    began_ns = _began_ns()
+    # From here on, nothing that the build reads should change: not even a folder in which Python keeps its modules.
+    if _make_bytecode_folders(str(Path(engine.__file__).parent)):
+        from engine.store.stat_cache import TICK_NS
+
+        time.sleep(TICK_NS / 1e9)
+    began_ns = time.time_ns()
     reports: list[BuildReport] = []
     try:
         with _refusing(as_json=arguments.json):
@@ -129,15 +134,6 @@ def run(arguments: argparse.Namespace) -> Exit:
         if arguments.json and not (arguments.dry_run or arguments.waiting):
             _print_interruption(reports, seconds=(time.time_ns() - began_ns) / 1e9)
         raise
-
-
-def _began_ns() -> int:
-    """Return the time at which the build begins. From now on, nothing that the build reads should change."""
-    if _make_bytecode_folders(str(Path(engine.__file__).parent)):
-        from engine.store.stat_cache import TICK_NS
-
-        time.sleep(TICK_NS / 1e9)
-    return time.time_ns()
 
 
 def _make_bytecode_folders(package: str) -> bool:

@@ -131,7 +131,11 @@ def _verify(arguments: argparse.Namespace, root: Path) -> Exit:
     if shown:
         sys.stderr.write("\r\033[K")
     if arguments.json:
-        _print_json_verdict(verdict, root)
+        damages = [
+            {"path": _inside(each.path, root), "why": each.why, "mended": each.mended} for each in verdict.damages
+        ]
+        numbers = {name: getattr(verdict, name) for name in ("records", "files", "bytes", "orphans", "swept")}
+        print(json.dumps({"damaged": damages, **numbers}))
     else:
         _print_verdict(verdict, root)
     is_proven = not arguments.provenance or _check_provenance(root, as_json=arguments.json)
@@ -172,14 +176,6 @@ def _print_verdict(verdict: Verdict, root: Path) -> None:
         print(f"{len(verdict.damages)} damaged: put aside, or mended; the next build makes again what it needs of them")
     else:
         print("everything is as it was stored")
-
-
-def _print_json_verdict(verdict: Verdict, root: Path) -> None:
-    damages = [
-        {"path": _inside(damage.path, root), "why": damage.why, "mended": damage.mended} for damage in verdict.damages
-    ]
-    numbers = {name: getattr(verdict, name) for name in ("records", "files", "bytes", "orphans", "swept")}
-    print(json.dumps({"damaged": damages, **numbers}))
 
 
 def _inside(path: Path, root: Path) -> str:

@@ -41,7 +41,7 @@ def run(arguments: argparse.Namespace) -> Exit:
         raise UsageError("--provenance is text or --json", hint="leave --markdown and --csv out")
     if arguments.provenance:
         return _show_provenance(arguments)
-    engines = [path for path in arguments.recipes if _is_engine(path)]
+    engines = [path for path in arguments.recipes if path.suffix in _ENGINES or (path / _PASSPORT).is_file()]
     if not engines:
         return _show_recipes(arguments)
     if len(engines) < len(arguments.recipes):
@@ -52,10 +52,6 @@ def run(arguments: argparse.Namespace) -> Exit:
     if arguments.markdown or arguments.csv:
         raise UsageError("a passport is text or --json", hint="leave --markdown and --csv out")
     return _show_engines(engines, as_json=arguments.json)
-
-
-def _is_engine(path: Path) -> bool:
-    return path.suffix in _ENGINES or (path / _PASSPORT).is_file()
 
 
 def _show_engines(paths: Sequence[Path], *, as_json: bool) -> Exit:

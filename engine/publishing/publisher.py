@@ -105,9 +105,8 @@ class Publisher:
             return Published(state, known.version, known, written, current, self._damaged)
         version = max(listing.numbers(self._package.name, self._names), default=0) + 1
         planned = manifest_of(self._package, version, 0.0)
-        return Published(
-            PublishState.PLANNED, version, planned, (*planned.files, *self._configs()), current, self._damaged
-        )
+        written = (*planned.files, *self._configs())
+        return Published(PublishState.PLANNED, version, planned, written, current, self._damaged)
 
     async def publish(self) -> Published:
         """Publish the package. Raises UserError; what a failed or killed run leaves is never loaded."""

@@ -114,8 +114,10 @@ def _refused(error: UserError, file: str) -> ET.Element:
 
 
 def _new_case(name: str, recipe: str, seconds: float, file: str) -> ET.Element:
-    fields = {"file": file} if file else {}
-    return ET.Element("testcase", name=name, classname=recipe, time=f"{seconds:.3f}", **fields)
+    case = ET.Element("testcase", name=name, classname=recipe, time=f"{seconds:.3f}")
+    if file:
+        case.set("file", file)
+    return case
 
 
 def _failure(case: ET.Element, error: UserError) -> None:

@@ -71,16 +71,6 @@ def test_a_failed_build_shows_the_error_its_hint_and_the_end(project, size):
 
 
 @pytest.mark.sample(1)
-def test_a_build_that_waits_names_the_hardware_and_what_to_do(project, size):
-    project.recipe(last="{gpu: T4}")
-    waiting = record(project, size)
-    assert waiting.code == 3
-    assert any(line.startswith("~ last waiting for T4 (sm_75)") for line in waiting.last)
-    assert "copy cache/ along, or share it" in " ".join(waiting.last)  # the advice is not cut
-    assert waiting.last[-1].startswith("waiting in ")
-
-
-@pytest.mark.sample(1)
 def test_an_interrupted_build_says_which_jobs_were_stopped(project, size):
     project.recipe(seconds=600)
     stopped = record(project, size, until=lambda screen: any("part 1 of 10" in line for line in screen))
