@@ -228,7 +228,8 @@ class LiveReport:
         if line.started is not None:
             elapsed = f"{time.monotonic() - line.started:.1f} s"
             doing = " ".join(last_lines(line.log, 1)) if line.log else ""
-            return _job(_frame(line.spinner), name, plain.running(line.node), elapsed, (doing, "dim"), style="cyan")
+            state = f"running on {line.node}" if line.node else "running"
+            return _job(_frame(line.spinner), name, state, elapsed, (doing, "dim"), style="cyan")
         if line.waits_for is not None:
             return _job(_frame(line.spinner), name, f"waiting for {line.waits_for}", "", ("", ""), style="yellow")
         return _job(" ", name, "", "", ("", ""))

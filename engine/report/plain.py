@@ -144,11 +144,6 @@ def failures(events: Iterable[Event], *, many: bool) -> Iterator[str]:
                 yield f"{'failed':<{_WIDTH}}{event.path}: {event.error.what}"
 
 
-def running(node: str) -> str:
-    """Return the state of a running job, with the machine of a cluster that runs it."""
-    return f"running on {node}" if node else "running"
-
-
 def last_line(state: str, seconds: str, code: int) -> str:
     """Return the last line of a build: its state, its seconds and its exit code."""
     return f"{state} in {seconds} s" + (f" (exit {code})" if code else "")

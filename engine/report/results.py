@@ -36,10 +36,6 @@ class Results:
     packages: str
     """A line with the folder of each package."""
 
-    def texts(self) -> dict[str, str]:
-        """Return the texts as a snapshot keeps them."""
-        return {"data": self.whole, "brief_data": self.brief, "packages": self.packages}
-
 
 def results(finished: Finished, tables: Mapping[str, str], *, built: Collection[str] = ()) -> Results:
     """Return the texts; `tables` are by variant, "" for none, and `built` the variants of which a job ran."""

@@ -186,13 +186,16 @@ def _printed(outcome: _Outcome, tables: Mapping[str, str]) -> dict[str, str]:
     every = outcome.entries
     waits = outcome.finished.state == "waiting"
     finished = replace(outcome.finished, state="waiting" if waits else "up to date", seconds=0.0)
+    data = results.results(finished, tables)
     end = plain.last_line(finished.state, "\0", int(finished.exit)) + "\n"
     last = json_lines.line(finished).replace('"seconds": 0.0', '"seconds": \0', 1)
     return {
         "talk": entries.talk(every, outcome.notices, folded=False) + end,
         "brief_talk": entries.talk(every, outcome.notices, folded=len(every) > results.MANY) + end,
         "json": f"{entries.json(every, outcome.notices)}{last}\n",
-        **results.results(finished, tables).texts(),
+        "data": data.whole,
+        "brief_data": data.brief,
+        "packages": data.packages,
     }
 
 

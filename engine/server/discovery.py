@@ -147,7 +147,11 @@ def _server(*, gpu: bool) -> str:
         installation = find(Needs(backends=backends, gpu=("model",) if gpu else ()), pull=False)
     except StepError:
         return NONE
-    inside = _versions_inside(installation) if isinstance(installation, pip_server.Packaged) else []
+    inside = []
+    if isinstance(installation, pip_server.Packaged):
+        names = (path.name for path in pip_server.packages(installation.environment).glob("*.dist-info"))
+        installed = dict(name.removesuffix(".dist-info").split("-", 1) for name in names)
+        inside = [f"{name} {installed[name]}" for name in _INSIDE if name in installed]
     return ", ".join((f"{installation.kind} {installation.version}".strip(), *inside))
 
 
@@ -161,9 +165,3 @@ def _places() -> Iterator[str]:
     environment = pip_server.place_of_environment()
     yield str(environment / pip_server.READY)
     yield str(environment / "lib" / f"python{pip_server.PYTHON}" / "site-packages")
-
-
-def _versions_inside(installation: pip_server.Packaged) -> list[str]:
-    names = (path.name for path in pip_server.packages(installation.environment).glob("*.dist-info"))
-    installed = dict(name.removesuffix(".dist-info").split("-", 1) for name in names)
-    return [f"{name} {installed[name]}" for name in _INSIDE if name in installed]

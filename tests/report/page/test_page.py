@@ -74,6 +74,13 @@ def test_many_variants_are_one_table_with_a_front_and_a_small_page(many):
     assert text.count(">front<") > 1
 
 
+def test_the_table_of_variants_has_the_axes_and_no_empty_column():
+    text, _ = rendered(14, measured=0)
+    head = text.partition('id="variants"')[2].partition("</thead>")[0]
+    titles = [re.sub("<.*?>", "", each).strip() for each in re.findall("<th.*?</th>", head, re.DOTALL)]
+    assert titles == ["recipe", "n", "device", "precision", "state"]
+
+
 @pytest.mark.parametrize(
     ("count", "measured", "reason"),
     [
