@@ -7,6 +7,7 @@ import subprocess
 import sys
 from functools import partial
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
@@ -54,6 +55,7 @@ def test_a_line_is_completed(line, completed, folder, monkeypatch):
     for name, value in {"_ARGCOMPLETE": "1", "COMP_LINE": line, "COMP_POINT": str(len(line)), "COMP_TYPE": "9"}.items():
         monkeypatch.setenv(name, value)
     monkeypatch.setenv("_ARGCOMPLETE_STDOUT_FILENAME", str(folder / "completions"))
+    monkeypatch.setattr(argcomplete.CompletionFinder, "_init_debug_stream", Mock())  # it would take a file of pytest
     monkeypatch.setattr(argcomplete, "autocomplete", partial(argcomplete.autocomplete, exit_method=sys.exit))
     with pytest.raises(SystemExit):
         commands.complete(line)
