@@ -21,11 +21,6 @@ _INLINE = 16
 """The largest number of values that a curl command spells out; larger inputs are read as zeros from /dev/zero."""
 
 
-def lines(http: str, entries: Sequence[ModelMetadata]) -> dict[str, str]:
-    """Return the curl command for each entry, by the entry's name; `http` is HOST:PORT or an http(s) URL."""
-    return {entry.name: curl_line(http, entry) for entry in entries}
-
-
 def curl_line(http: str, entry: ModelMetadata, *, texts: Sequence[str] | None = None, image: str = _PHOTO) -> str:
     """Return a command for sh whose response is JSON.
 

@@ -83,7 +83,8 @@ def run(arguments: argparse.Namespace) -> Exit:
                 _Variant(arguments, proof, replace(session, variants=(variant,)), logs).prove()
     except KeyboardInterrupt:
         proof.is_interrupted = True
-        _talk("interrupted: what is done goes into the bundle; once more ends it at once")
+        what = "interrupted: what is done goes into the bundle; once more ends it at once"
+        print(what, file=sys.stderr, flush=True)
         for name in obstacles.keys() - {each.recipe for each in proof.outcomes}:
             proof.skip(name, "all", "interrupted before")
     finally:
@@ -302,7 +303,3 @@ class _Variant:
                 failed |= figures.errors.messages
         if failed:
             raise StepError("requests failed under load", [f"{count} x {text}" for text, count in failed.items()])
-
-
-def _talk(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)

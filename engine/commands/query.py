@@ -92,19 +92,16 @@ def run(arguments: argparse.Namespace) -> Exit:
     if arguments.stream and (arguments.repeat or arguments.statistics):
         raise UsageError("--repeat and --statistics are about whole answers", hint="leave --stream out")
     with Client(arguments.url, timeout=arguments.timeout) as client:
-        model = client.choose(arguments.model, stream=_wants_stream(arguments))
+        stream = arguments.stream
+        if stream is None:  # as it comes, to people
+            stream = sys.stdout.isatty() and not (arguments.json or arguments.repeat or arguments.statistics)
+        model = client.choose(arguments.model, stream=stream)
         requests = requests_of(arguments, model)
         if model.decoupled:
             _stream(client, model, requests, arguments)
         else:
             _ask(client, model, requests, arguments)
     return Exit.OK
-
-
-def _wants_stream(arguments: argparse.Namespace) -> bool:
-    if arguments.stream is not None:
-        return bool(arguments.stream)
-    return sys.stdout.isatty() and not (arguments.json or arguments.repeat or arguments.statistics)
 
 
 def _ask(client: Client, model: ModelMetadata, requests: Sequence[InferRequest], arguments: argparse.Namespace) -> None:

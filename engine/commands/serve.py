@@ -157,7 +157,7 @@ def _packages(
 def _say(arguments: argparse.Namespace, server: Server, why: str) -> None:
     """Print the server's addresses, its models and a curl command for each, once all models are ready."""
     from engine.client.client import Client
-    from engine.client.curl import lines
+    from engine.client.curl import curl_line
     from engine.report import grid
     from engine.report.results import shown
     from engine.server.installation import KIND_NAMES
@@ -167,13 +167,13 @@ def _say(arguments: argparse.Namespace, server: Server, why: str) -> None:
     }  # fmt: skip
     models = {name: state.state for name, state in sorted(server.models.items())}
     with Client(addresses["HTTP"]) as client:  # gRPC may need a certificate
-        curl = lines(addresses["HTTP"], client.entries())
+        curl = {entry.name: curl_line(addresses["HTTP"], entry) for entry in client.entries()}
     if arguments.json:
         about = {"kind": server.kind, "version": server.version, "why": why, "stand_in": server.stand_in}
         fields = {
             "event": "serve", "state": "ready", "server": about,
             **{name.lower(): address for name, address in addresses.items()},
-            "models": models, "curl": dict(curl), "pid": server.pid, "log": str(Path(server.log).absolute()),
+            "models": models, "curl": curl, "pid": server.pid, "log": str(Path(server.log).absolute()),
         }  # fmt: skip
         print(json.dumps(fields, ensure_ascii=False), flush=True)
         return
