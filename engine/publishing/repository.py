@@ -55,7 +55,7 @@ class ModelRepository:
             raise UsageError(f"{url} names no folder of this machine", hint="write file:///PATH, with three slashes")
         self.shown = shown(url).rstrip("/")
         self._folder = Path(unquote(parts.path)) if parts.scheme == "file" else None
-        self._made = attempts.patient().make
+        self._attempt = attempts.patient().make
         # A reader must not make the folder that it reads; obstore would.
         absent = not writes and self._folder is not None and not self._folder.is_dir()
         self._place = None if absent else place_of(url, environ=os.environ, writes=writes).checked()
@@ -74,7 +74,7 @@ class ModelRepository:
         async def listed() -> Listing:
             return Listing({entry.name: entry async for entry in place.list("")})
 
-        return await self._made(listed)
+        return await self._attempt(listed)
 
     async def read(self, name: str, *, most: int = _MOST) -> bytes | None:
         """Return an object, or None for a missing one."""
@@ -82,7 +82,7 @@ class ModelRepository:
         if place is None:
             return None
         try:
-            return await self._made(lambda: place.read(name, most=most))
+            return await self._attempt(lambda: place.read(name, most=most))
         except MissingError:
             return None
 
@@ -92,19 +92,19 @@ class ModelRepository:
         if place is None:
             return False
         try:
-            return await self._made(lambda: place.sha256(name, size)) == sha256
+            return await self._attempt(lambda: place.sha256(name, size)) == sha256
         except (MissingError, RefusedError):
             return False
 
     async def write(self, name: str, data: bytes) -> None:
         """Write an object, over the one that is there."""
         place = self._writable()
-        await self._made(lambda: place.write(name, data))
+        await self._attempt(lambda: place.write(name, data))
 
     async def create(self, name: str, data: bytes) -> bool:
         """Write an object unless there is one; return whether it has this `data`: an answer may have been lost."""
         place = self._writable()
-        if await self._made(lambda: place.write(name, data, create=True)):
+        if await self._attempt(lambda: place.write(name, data, create=True)):
             return True
         return await self.read(name) == data
 
@@ -114,15 +114,15 @@ class ModelRepository:
         if file.size <= _WHOLE:
             data = regular.read(file.path)
             _same(file, hashlib.sha256(data).hexdigest())
-            await self._made(lambda: place.write(name, data))
+            await self._attempt(lambda: place.write(name, data))
             on_bytes(file.size)
         else:
-            await self._made(lambda: place.upload(name, _pieces(file, on_bytes), file.size))
+            await self._attempt(lambda: place.upload(name, _pieces(file, on_bytes), file.size))
 
     async def remove(self, name: str) -> None:
         """Remove an object."""
         place = self._writable()
-        await self._made(lambda: place.remove(name))
+        await self._attempt(lambda: place.remove(name))
 
     def remove_folder(self, name: str) -> None:
         """Remove what an object store has not: an empty folder, and parts that a killed writer has left in it."""

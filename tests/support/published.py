@@ -23,9 +23,9 @@ def model(name, *, count=1, dims=4, platform="backend: 'python'"):
 def ensemble():
     """Return the text of an ensemble that calls both models one after the other."""
     steps = "".join(
-        f"step {{ model_name: '{name}' model_version: -1 input_map {{ key: 'x' value: '{given}' }}"
-        f" output_map {{ key: 'y' value: '{made}' }} }}"
-        for name, given, made in (("films_first", "x", "t1"), ("films_second", "t1", "y"))
+        f"step {{ model_name: '{name}' model_version: -1 input_map {{ key: 'x' value: '{source}' }}"
+        f" output_map {{ key: 'y' value: '{target}' }} }}"
+        for name, source, target in (("films_first", "x", "t1"), ("films_second", "t1", "y"))
     )
     return (
         f"name: '{SERVICE}' platform: 'ensemble' max_batch_size: 8 input {{ name: 'x' data_type: TYPE_FP32 dims: 4 }}"
