@@ -24,7 +24,7 @@ from engine.system import interrupts
 if TYPE_CHECKING:
     from engine.api import Session
     from engine.events import Event
-    from engine.report import BuildReport
+    from engine.report.results import BuildReport
 
 
 _BYTECODE = "__pycache__"

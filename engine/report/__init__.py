@@ -4,27 +4,10 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import TYPE_CHECKING, Protocol, Self
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from engine.events import Event
-    from engine.report.results import Results
-
-
-class BuildReport(Protocol):
-    """Receives and shows the events of a build; a context manager whose end restores the terminal."""
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        return
-
-    def on_event(self, event: Event) -> None:
-        """Show the next event of a build."""
-
-    def finish(self, results: Results) -> None:
-        """Show the results of the build; called after the last event."""
+    from engine.report.results import BuildReport
 
 
 def report_for(

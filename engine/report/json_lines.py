@@ -7,8 +7,7 @@ from dataclasses import asdict
 
 from engine.builder.job import step_of
 from engine.events import Awaits, Ended, Event, Finished, Moved, Noticed, Planned, Refused, RunsElsewhere, Started
-from engine.report import BuildReport
-from engine.report.results import Results, shown
+from engine.report.results import BuildReport, Results, shown
 from engine.system import interrupts
 
 VERSION = 1

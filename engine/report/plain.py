@@ -21,8 +21,8 @@ from engine.events import (
     RunsElsewhere,
     Started,
 )
-from engine.report import BuildReport, ci
-from engine.report.results import Results
+from engine.report import ci
+from engine.report.results import BuildReport, Results
 from engine.system import colors, streams
 from engine.text import lists, quantities
 

@@ -6,8 +6,9 @@ import os
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol, Self
 
-from engine.events import Finished
+from engine.events import Event, Finished
 from engine.report import plans
 from engine.text import lists
 
@@ -35,6 +36,22 @@ class Results:
     """The same for few variants; of many, the tables of those that were built, one line, and what engines prove."""
     packages: str
     """A line with the folder of each package."""
+
+
+class BuildReport(Protocol):
+    """Receives and shows the events of a build; a context manager whose end restores the terminal."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        return
+
+    def on_event(self, event: Event) -> None:
+        """Show the next event of a build."""
+
+    def finish(self, results: Results) -> None:
+        """Show the results of the build; called after the last event."""
 
 
 def results(finished: Finished, tables: Mapping[str, str], *, built: Collection[str] = ()) -> Results:
