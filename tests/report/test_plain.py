@@ -25,11 +25,10 @@ def test_a_wait_is_two_lines_that_name_the_job_and_the_builder_or_one_event_of_j
 
 
 def views(job, *events):
-    """Return what the live view shows after each event about a job."""
+    """Return what the live view shows of a job when it is planned, and after each event."""
     report = LiveReport(many=False)
-    report.on_event(Planned("net", ((job, ()),)))
     shown = []
-    for event in events:
+    for event in (Planned("net", ((job, ()),)), *events):
         report.on_event(event)
         with report._console.capture() as captured:
             report._console.print(report._view(), width=200)
@@ -38,11 +37,11 @@ def views(job, *events):
 
 
 def test_waits_stand_in_the_live_view_until_the_job_has_ended():
-    waits, ended = views("export", WAIT, Ended("net", "export", "cached"))
+    _, waits, ended = views("export", WAIT, Ended("net", "export", "cached"))
     assert "waiting" in waits
     assert "process 7" in waits
     assert "process 7" not in ended
-    waits, arrived = views("trt-build", AWAITS, ARRIVED)
+    _, waits, arrived = views("trt-build", AWAITS, ARRIVED)
     assert "for T4 (sm_75) with tensorrt" in waits
     assert "arrived after 53 s" in arrived
 

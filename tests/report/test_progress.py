@@ -4,11 +4,10 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
-import pytest
+from report.test_plain import views
 
 from engine.events import Ended, Moved, Planned, Started
 from engine.report import json_lines, plain
-from engine.report.live import LiveReport
 from engine.report.progress import RemainingJobs
 
 JOBS = (("export", ()), ("fuse", ("export",)))
@@ -36,31 +35,14 @@ HALF = Moved("in", "s3://team/recipe", ("package",), 20_000_000, 40_000_000)
 OVER = Moved("in", "s3://team/recipe", (), 40_000_000, 40_000_000)
 
 
-@pytest.fixture
-def view():
-    """Return a function that shows the live view after some events."""
-
-    def after(*events):
-        report = LiveReport(many=False)
-        for event in (Planned("net", (("package", ()),)), *events):
-            report.on_event(event)
-        with report._console.capture() as shown:
-            report._console.print(report._view(), width=200)
-        return shown.get()
-
-    return after
-
-
-def test_the_live_view_has_a_bar_for_each_direction_until_the_transfer_has_ended(view):
+def test_a_transfer_has_a_bar_for_each_direction_until_it_has_ended_and_is_one_event_of_json():
     jobs = ("fetch", "export", "fuse", "fetch", "quantize")
-    shown = view(HALF, Moved("out", "s3://team/recipe", jobs, 1, 2))
+    shown = views("package", HALF, Moved("out", "s3://team/recipe", jobs, 1, 2))[-1]
     assert "package from s3://team/recipe" in shown
     assert "20.0/40.0 MB" in shown
     assert "fetch, export, fuse and 1 more to s3" in shown
-    assert view(HALF, OVER) == view()
-
-
-def test_a_transfer_is_one_event_of_json_and_no_plain_line():
+    planned, _, over = views("package", HALF, OVER)
+    assert over == planned
     assert json.loads(json_lines.line(HALF)) == {
         "event": "transfer", "direction": "in", "remote": "s3://team/recipe", "jobs": ["package"],
         "bytes": 20_000_000, "of": 40_000_000,
