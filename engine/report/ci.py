@@ -54,24 +54,14 @@ def _github_command(error: UserError, environment: Mapping[str, str]) -> str:
         root = environment.get("GITHUB_WORKSPACE")
         if root and name.startswith(os.path.join(root, "")):
             name = os.path.relpath(name, root)
-        place = f" file={_property(name)},line={position.line},col={position.column}"
+        file = _data(name).replace(":", "%3A").replace(",", "%2C")
+        place = f" file={file},line={position.line},col={position.column}"
     text = "\n".join([error.what, *error.facts, *([f"hint: {error.hint}"] if error.hint else [])])
     return f"::error{place}::{_data(text)}"
 
 
 def _data(text: str) -> str:
     return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
-
-
-def _property(text: str) -> str:
-    return _data(text).replace(":", "%3A").replace(",", "%2C")
-
-
-def junit_path(environment: Mapping[str, str] = os.environ) -> Path | None:
-    """Return where the report goes; None outside of GitLab's CI."""
-    if environment.get("GITLAB_CI") != "true":
-        return None
-    return Path(environment.get("CI_PROJECT_DIR") or ".", JUNIT_FILE)
 
 
 def write_junit(events: Sequence[Event], files: Mapping[str, str]) -> None:
@@ -130,9 +120,9 @@ def _clean(text: str) -> str:
 
 def _add(suites: Mapping[str, Iterable[ET.Element]]) -> None:
     """Write suites into the report; a suite of the same name, of an earlier command, is replaced."""
-    path = junit_path()
-    if path is None or not suites:
+    if os.environ.get("GITLAB_CI") != "true" or not suites:
         return
+    path = Path(os.environ.get("CI_PROJECT_DIR") or ".", JUNIT_FILE)
     with contextlib.suppress(OSError):
         root = _read(path)
         for suite in [each for each in root if each.get("name") in suites]:

@@ -20,7 +20,6 @@ COLUMNS = 80
 NAME = "name: sentiment-of-film-reviews-${precision}-${profiles.0.sequence.opt}\n"
 MATRIX = NAME + "matrix: {precision: [fp32, int8], profiles.0.sequence.opt: [8, 16]}\n"
 LINES = {
-    "build tiny.yaml --force package": "speed-up",
     "build many.yaml -v": "speed-up",
     "show tiny.yaml": "speed-up",
 }
