@@ -3,8 +3,6 @@
 import csv
 from types import SimpleNamespace
 
-import pytest
-
 from engine.errors import StepError
 from engine.report.overview import VariantOverview, as_csv, as_markdown, as_text, state_of
 from engine.store.history import HeadlineFigures, MeasuredLatency, PastBuild
@@ -14,18 +12,15 @@ def finding(state="cached", waits_for=None, error=None):
     return SimpleNamespace(state=state, waits_for=waits_for, error=error)
 
 
-@pytest.mark.parametrize(
-    ("findings", "state"),
-    [
-        ([finding(), finding()], "up to date"),
-        ([finding("new"), finding("unknown")], "not built"),
-        ([finding(), finding("stale"), finding("unknown")], "2 of 3 jobs to build"),
-        ([finding(), finding("new", waits_for="a T4")], "waits for a T4"),
-        ([finding(), finding("unknown", error=StepError("the model is gone"))], "error: the model is gone"),
-    ],
-)
-def test_the_state_of_a_variant_follows_from_its_jobs(findings, state):
-    assert state_of(findings) == state
+def test_the_state_of_a_variant_follows_from_its_jobs():
+    for state, findings in {
+        "up to date": [finding(), finding()],
+        "not built": [finding("new"), finding("unknown")],
+        "2 of 3 jobs to build": [finding(), finding("stale"), finding("unknown")],
+        "waits for a T4": [finding(), finding("new", waits_for="a T4")],
+        "error: the model is gone": [finding(), finding("unknown", error=StepError("the model is gone"))],
+    }.items():
+        assert state_of(findings) == state
 
 
 def figures(p50, place="batch 1", **more):

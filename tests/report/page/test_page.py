@@ -81,18 +81,15 @@ def test_the_table_of_variants_has_the_axes_and_no_empty_column():
     assert titles == ["recipe", "n", "device", "precision", "state"]
 
 
-@pytest.mark.parametrize(
-    ("count", "measured", "reason"),
-    [
-        (1, 1, "here is one variant only"),
-        (3, 0, "no variant has both a latency and a cosine yet"),
-        (3, 1, "There is no picture of accuracy against latency: 1 of 3 have"),
-        (3, 2, "The picture does not show all variants: 2 of 3 have"),
-        (3, 3, None),
-    ],
-)
-def test_a_missing_picture_of_variants_has_its_reason(count, measured, reason):
-    text, _ = rendered(count, measured=measured)
-    reasons = re.findall(r'<p class="note">([^<]*picture of accuracy[^<]*|The picture[^<]*all[^<]*)</p>', text)
-    assert len(reasons) == (reason is not None)
-    assert all(reason in each for each in reasons)
+def test_a_missing_picture_of_variants_has_its_reason():
+    for count, measured, expected in (
+        (1, 1, ["A picture of accuracy against latency compares variants, and here is one variant only"]),
+        (3, 0, ["There is no picture of accuracy against latency: no variant has both a latency and a cosine yet"]),
+        (3, 1, ["There is no picture of accuracy against latency: 1 of 3 have"]),
+        (3, 2, ["The picture does not show all variants: 2 of 3 have"]),
+        (3, 3, []),
+    ):
+        text, _ = rendered(count, measured=measured)
+        reasons = re.findall(r'<p class="note">([^<]*picture of accuracy[^<]*|The picture[^<]*all[^<]*)</p>', text)
+        beginnings = [reason[: len(words)] for reason, words in zip(reasons, expected, strict=True)]
+        assert beginnings == expected
