@@ -194,11 +194,7 @@ class Counters:
     compute_output: int = 0
 
     def since(self, earlier: Counters) -> Counters:
-        """Return the counters of the time since the counters `earlier` were read.
-
-        Where the server restarted after `earlier` was read, the server's counters began again at zero, and nothing is
-        subtracted.
-        """
+        """Return the counters since `earlier`; nothing is subtracted where the server restarted, at zero."""
         if self.requests < earlier.requests:
             return self
         return Counters(*(getattr(self, name) - getattr(earlier, name) for name in self.__dataclass_fields__))

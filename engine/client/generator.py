@@ -87,11 +87,7 @@ class LoadOutcome:
 
 
 def serve(pipe: Any) -> None:
-    """Run the loads that come through a pipe, and send each outcome back, until the pipe is closed.
-
-    The first message through the pipe holds the arguments of `wires.prepare`, and is answered by None when all modules
-    are imported.
-    """
+    """Run the loads that come through a pipe, after the arguments of `wires.prepare`, which get the answer None."""
     import signal
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the parent process, too, which then closes the pipe

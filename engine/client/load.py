@@ -150,11 +150,7 @@ def _counters_at(moment: float, client: Client) -> dict[str, figures.Counters] |
 def _figures(
     point: Point, settings: LoadSettings, outcomes: Sequence[LoadOutcome], server: Mapping[str, ModelTimes]
 ) -> LoadFigures:
-    """Return the figures of a point of a load test; its warm-up is left out.
-
-    The throughput counts the responses that came after the warm-up and before the end of the load. The latencies cover
-    only requests that began after the warm-up.
-    """
+    """Return the figures of what ended (throughput) and what began (latencies) between warm-up and end."""
     answered = [each for one in outcomes for each in zip(one.begun, one.ended, one.tokens, strict=True)]
     seconds = [ended - begun for begun, ended, _ in answered if begun >= settings.warm_up]
     tokens_within = [tokens for _, ended, tokens in answered if settings.warm_up <= ended <= settings.end]

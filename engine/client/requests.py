@@ -67,10 +67,7 @@ def build(
 
 
 def _samples(model: ModelMetadata, arrays: Mapping[str, np.ndarray]) -> list[dict[str, np.ndarray]]:
-    """Return the tensors of each request for the arrays of an .npz file, whose array of labels no model takes.
-
-    Where an array has one axis more than its input, its first axis counts samples, as in recipes: each is a request.
-    """
+    """Return each request's tensors in an .npz, without labels; an axis more than the input's counts samples."""
     taken = {name: array for name, array in arrays.items() if name != _LABEL or model.input(name) is not None}
     inputs = {name: _input(model, name) for name in taken}
     whole = {name: array for name, array in taken.items() if array.ndim == len(inputs[name].shape) + 1}

@@ -60,10 +60,7 @@ def collect(
     images: Sequence[str] = (),
     inputs: Sequence[str] = (),
 ) -> QueryInput:
-    """Return the input that the command-line options name: rows of texts first, then of images, then of files.
-
-    Raises UsageError for a file that cannot be read, a malformed option, and an empty input.
-    """
+    """Return rows of texts, images and files, in this order, and tensors. Raises UsageError for wrong ones."""
     rows = _texts(texts, pairs)
     rows += [_image(Path(image)) for image in images]
     arrays: dict[str, np.ndarray] = {}

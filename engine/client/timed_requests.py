@@ -21,10 +21,7 @@ _READINGS = 20
 
 
 def again(client: Client, model: ModelMetadata, requests: Sequence[InferRequest], times: int) -> list[float]:
-    """Send all requests `times` times again; return the seconds that each request took.
-
-    Raises failures.ServerGoneError with the number of requests that were answered before the server went away.
-    """
+    """Send all requests `times` times; return the seconds. Raises ServerGoneError with how many were answered."""
     sends = [client.prepare(model, request.arrays) for request in requests]
     seconds: list[float] = []
     try:

@@ -76,10 +76,7 @@ class _ShowVersion(argparse.Action):
 
 
 def parse(words: Sequence[str]) -> argparse.Namespace:
-    """Return the parsed arguments of a command line; their field `run` is the function that executes the command.
-
-    Raises UsageError for a wrong command line. The option `--help` prints a help text and ends the program.
-    """
+    """Return the parsed arguments; their `run` executes the command. Raises UsageError; `--help` ends the program."""
     words, further = _without_further(words)
     _refuse_unknown(words)
     parser, by_name = _parser(words)

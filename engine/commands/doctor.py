@@ -39,10 +39,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> Exit:
-    """Print the facts of the machine, the tools and their purposes, and the runtimes and servers that can be used.
-
-    With `--for`, print what the machine lacks for the recipes. Raises UserError for recipes that cannot be planned.
-    """
+    """Print facts, tools, runtimes and servers; with `--for`, what recipes lack here. Raises UserError."""
     if arguments.on is not None:
         return _cluster(arguments.on, arguments.recipes or ())
     if arguments.recipes is not None:

@@ -136,10 +136,7 @@ def _before_command(words: Sequence[str], commands: Sequence[str]) -> str:
 
 
 def refuse_in_place_of_recipe(word: str, parser: ArgumentParser) -> None:
-    """Raise UsageError for `word`, which stands where a recipe does and is no file, if it is K=V or a step.
-
-    The hint names an option of the command of `parser`; if the command has none for it, a command that has.
-    """
+    """Raise UsageError for a word in place of a recipe that is K=V or a step, with a hint that fits the command."""
     from engine.recipe import outline
 
     key, equals, value = word.partition("=")

@@ -13,10 +13,7 @@ if TYPE_CHECKING:
 def report_for(
     *, json: bool, variants: int, quiet: bool = False, verbose: bool = False, parallel: int | None = None
 ) -> BuildReport:
-    """Return the object that prints a build's events: as lines of JSON, as a view on a terminal, or as plain lines.
-
-    Of a build with many `variants`, jobs that need no attention are counted, unless the build is `verbose`.
-    """
+    """Return what prints a build's events; of many `variants`, jobs without news are counted unless `verbose`."""
     if json:
         from engine.report.json_lines import JsonReport
 

@@ -94,10 +94,7 @@ class PlainReport(BuildReport):
         return [*self._folded.lines(), *stopped]
 
     def finish(self, results: Results) -> None:
-        """Print the tables, and a line with the folder of each package; in GitHub Actions also into its summary.
-
-        If something is printed below the errors, one line for each error comes last.
-        """
+        """Print the tables and the packages' folders, then the errors again; also into GitHub's summary."""
         ci.summarize_for_github(f"recipe build: {self._state}", results.whole)
         text = results.packages if self._quiet else results.brief if self._is_folded else results.whole
         streams.write_last(text)

@@ -118,11 +118,7 @@ def _version(home: Path) -> str:
 
 
 def _tensorrt() -> str:
-    """Return the version of TensorRT where the server is installed, the latest of several; empty where none is found.
-
-    In an image of NVIDIA that recipe knows, the version comes from recipe's table of images; elsewhere from the file
-    name of TensorRT's library.
-    """
+    """Return the latest TensorRT here, by the table of images or the name of its library; empty without one."""
     named = triton_images.read(os.environ.get(_RELEASE, ""))
     if named is not None and named.image is not None:
         return named.image.tensorrt
@@ -132,11 +128,7 @@ def _tensorrt() -> str:
 
 @fact("triton.server")  # not shown by `recipe doctor`: the fact runs docker, and few jobs depend on it
 def triton_server(hardware: Hardware | None) -> Known:
-    """Return the kind and version of the Triton server for a model on `hardware`; NONE where no server can be started.
-
-    For the pip-installed server, whose models run in Python, the value also names the versions of the packages that
-    answer requests.
-    """
+    """Return the server's kind, version and, if pip installed it, packages; NONE where none can be started."""
     variables = ("PATH", *pip_server.VARIABLES)
     return Known(_server(gpu=hardware is not None), tuple(_places()), variables)
 

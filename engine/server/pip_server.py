@@ -37,11 +37,7 @@ READY = "ready"
 NUMPY = "numpy==1.26.4"
 """Version 1 of numpy, because the python backend of the pip-installed Triton fails on every request with numpy 2."""
 _LIKE_HERE = dict(pin.split("==") for pin in ("onnxruntime==1.31.1", "tokenizers==0.23.3", "pillow==13.0.0"))
-"""Packages that python models need, and the version that Triton gets where this Python environment lacks the package.
-
-Where this Python environment has one of the packages, Triton gets the version that is installed here, because the
-requirements.txt of a built package names that version.
-"""
+"""Packages of python models -> the version where this Python has none: packages pin what is installed here."""
 _ONLY_LIKE_HERE = ("openvino",)
 """Packages that Triton gets only where this Python environment has them."""
 _SECONDS = 1800
@@ -171,10 +167,7 @@ class Installed:
 
 
 def install(environment: Path, say: Callable[[str], None] = print) -> Installed:
-    """Create or update the virtual environment of Triton; a file lock lets only one process at a time work on it.
-
-    Raises StepError where this machine or this Python cannot run the server, or where an installation fails.
-    """
+    """Create or update Triton's environment, one process at a time. Raises StepError where that fails."""
     began = time.monotonic()
     try:
         refuse_platform()

@@ -199,10 +199,7 @@ def _start_keeper(plan: _Plan, own: Scratch, ports: Ports, log: Path) -> Keeping
 
 
 def _ready(plan: _Plan, name: str, keeping: Keeping, ports: Ports, log: Path) -> Server:
-    """Wait until the server has loaded its models. Raises StepError where the server ends or a model fails to load.
-
-    `name` is the name that the started server gives to clients; another server on the port has another name.
-    """
+    """Wait until the models of the server `name` are loaded. Raises StepError where it ends or a model fails."""
     pid = int((keeping.process.stdout.readline() if keeping.process.stdout else b"") or 0)
     http = f"{ports.host}:{ports.http}"
     deadline = time.monotonic() + plan.patience

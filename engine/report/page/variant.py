@@ -59,10 +59,7 @@ class PageVariant:
 
     @property
     def throughput(self) -> Mapping[str, list[tuple[int, Value]]]:
-        """For each runtime its medians by the size of the batch, where all else is the same; {} with one batch.
-
-        If rows differ in more than the batch, those count together in which one runtime has the most batches.
-        """
+        """Each runtime's medians by batch, of rows alike in all else; {} where there is one batch."""
         groups: dict[str, dict[str, list[tuple[int, Value]]]] = {}
         for row in self.rows:
             batch = row["shape"]["batch"].raw
@@ -111,10 +108,7 @@ class PageVariant:
 
     @property
     def history(self) -> Mapping[str, list[tuple[float, Value]]]:
-        """For each place of a latency the times of the builds and the latencies; {} if nothing was measured twice.
-
-        A build that did not measure repeats the figures of an earlier one, and has no point.
-        """
+        """For each place, the times of builds and latencies, repeated ones once; {} if none was measured twice."""
         lines: dict[str, list[tuple[float, Value]]] = {}
         for build in self.past["builds"]:
             for latency in build["figures"]["latencies"]:
