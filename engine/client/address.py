@@ -101,10 +101,7 @@ def _connected(address: Address) -> socket.socket:
 
 
 def _listening(address: Address) -> Protocol | None:
-    """Return the protocol of the server at `address`, found by an HTTP/1.1 request; None for neither HTTP nor gRPC.
-
-    A gRPC server sends its HTTP/2 settings as soon as a client connects, without waiting for a request.
-    """
+    """Return the protocol of the server at `address`, found by an HTTP/1.1 request; None for neither HTTP nor gRPC."""
     request = f"GET /v2 HTTP/1.1\r\nHost: {address.place}\r\nConnection: close\r\n\r\n".encode()
     response = b""
     with _connected(address) as line:

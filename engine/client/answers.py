@@ -12,10 +12,7 @@ if TYPE_CHECKING:
     import numpy as np
 
 _MOST_LABELS = 5
-"""The largest number of labels of one row that are printed for people.
-
-A line below the labels tells how many labels are left out.
-"""
+"""The largest number of labels of one row that are printed for people."""
 _MOST_VALUES = 6
 """The largest number of values of one tensor that are printed for people."""
 _OUTSIDE = "O"
@@ -36,11 +33,7 @@ def as_json(row: Mapping[str, np.ndarray]) -> dict[str, object]:
 
 
 def shown(row: Mapping[str, np.ndarray]) -> Iterator[str]:
-    """Yield the lines that show a row's outputs to people.
-
-    The names of the model's outputs decide whether the lines show labels, entities, an answer, tokens, a text or
-    tensors.
-    """
+    """Yield the lines that show a row's outputs to people, in the form that the names of the outputs call for."""
     names = set(row)
     if {"offsets", "tokens", "labels", "scores"} <= names:
         yield from _entities(row)

@@ -42,10 +42,9 @@ class TimedResponse:
 class Client:
     """A connection to one server, opened by the server's URL.
 
-    `http://HOST:PORT` and `grpc://HOST:PORT` name the protocol; for `HOST:PORT` the client finds out which protocol the
-    server speaks. Every method raises `failures.ServerGoneError` where the server went away or sends nothing for
-    `timeout` seconds, and `failures.RequestRefusedError` with the server's message where the server answers with an
-    error. ServerGoneError and RequestRefusedError are StepErrors.
+    `http://HOST:PORT` and `grpc://HOST:PORT` name the protocol; for `HOST:PORT` the client finds out which one it is.
+    Every method raises `failures.ServerGoneError` where the server went away or sends nothing for `timeout` seconds,
+    and `failures.RequestRefusedError` with the server's message where it answers with an error: both are StepErrors.
     """
 
     def __init__(self, url: str, *, timeout: float = TIMEOUT) -> None:
@@ -78,10 +77,7 @@ class Client:
         return states
 
     def models(self) -> list[ModelMetadata]:
-        """Return the metadata of every model that is ready.
-
-        The client asks the server for its models only once, and keeps the metadata of the models.
-        """
+        """Return the metadata of every model that is ready; the server is asked only once."""
         if self._models is None:
             self._states = self.states()
             with self._translated("to list its models"):
@@ -117,18 +113,12 @@ class Client:
         return chosen
 
     def infer(self, model: ModelMetadata, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """Send one request and return all outputs of the response by name.
-
-        Texts are arrays of bytes objects. An input that `arrays` lacks must be optional for the model.
-        """
+        """Send one request and return all outputs by name. Texts are arrays of bytes objects."""
         with self._translated(f"the request to {model.name}"):
             return self._line.outputs(self._line.infer(model, self._line.inputs(model, arrays)))
 
     def prepare(self, model: ModelMetadata, arrays: Mapping[str, np.ndarray]) -> Callable[[], TimedResponse]:
-        """Return a call that sends the same request each time, and times the response.
-
-        The measured time contains neither the encoding of the inputs nor the decoding of the outputs.
-        """
+        """Return a call that sends the same request each time, and times it without encoding and decoding."""
         with self._translated(f"the request to {model.name}"):
             inputs = self._line.inputs(model, arrays)
 
@@ -155,10 +145,7 @@ class Client:
 
 
 def _line(address: Address, timeout: float) -> HttpLine | GrpcLine:
-    """Return the connection to the server over HTTP or gRPC.
-
-    Raises StepError where tritonclient lacks a module that HTTP or gRPC needs.
-    """
+    """Return the connection to the server. Raises StepError where tritonclient lacks a module for its protocol."""
     try:
         return HttpLine(address, timeout) if address.protocol == "http" else GrpcLine(address, timeout)
     except (ImportError, RuntimeError) as error:  # tritonclient turns an ImportError into a RuntimeError
@@ -167,16 +154,12 @@ def _line(address: Address, timeout: float) -> HttpLine | GrpcLine:
 
 
 class _Line:
-    """A connection that sends one request at a time. Errors are tritonclient's own exceptions.
-
-    `module` is `tritonclient.http` or `tritonclient.grpc`: both have the same calls, with other `options`.
-    """
+    """A connection for one request at a time, by the calls of `module`: tritonclient.http or .grpc, with `options`."""
 
     def __init__(self, module: Any, client: Any, **options: Any) -> None:
         self._module, self._client, self._options = module, client, options
 
     def server_metadata(self) -> dict[str, object]:
-        """Return the server's metadata: its name, version and extensions."""
         return dict(self._client.get_server_metadata(**self._plain))
 
     def index(self) -> list[dict[str, str]]:
@@ -185,20 +168,16 @@ class _Line:
         return list(index.get("models", ()) if isinstance(index, dict) else index)
 
     def config(self, name: str) -> dict[str, object]:
-        """Return a model's ModelConfig as JSON."""
         config = self._client.get_model_config(name, **self._plain)
         return dict(config.get("config", config))
 
     def model_metadata(self, name: str) -> dict[str, object]:
-        """Return a model's metadata, which every KServe v2 server has."""
         return dict(self._client.get_model_metadata(name, **self._plain))
 
     def statistics(self) -> list[dict[str, object]]:
-        """Return the counters of each model."""
         return list(self._client.get_inference_statistics(**self._plain).get("model_stats", ()))
 
     def inputs(self, model: ModelMetadata, arrays: Mapping[str, np.ndarray]) -> list[Any]:
-        """Return the arrays as encoded inputs of a request."""
         return infer_inputs(self._module.InferInput, model, arrays)
 
     def infer(self, model: ModelMetadata, inputs: Sequence[Any]) -> Any:
@@ -206,7 +185,6 @@ class _Line:
         return self._client.infer(model.name, list(inputs), **self._options)
 
     def close(self) -> None:
-        """Close the connection."""
         self._client.close()
 
     @property
@@ -230,11 +208,7 @@ class HttpLine(_Line):
         return {output["name"]: response.as_numpy(output["name"]) for output in response.get_response()["outputs"]}
 
     def stream(self, model: ModelMetadata, arrays: Mapping[str, np.ndarray]) -> Iterator[dict[str, np.ndarray]]:
-        """Send one row to a streaming model and yield the outputs of each piece of the answer.
-
-        Triton's extension "generate" sends server-sent events. Each server-sent event holds the outputs of one piece of
-        the answer as JSON.
-        """
+        """Send one row to a streaming model; yield the outputs in each server-sent event, a piece of the answer."""
         body = {name: encoded.plain(array) for name, array in arrays.items()}
         connection = self._connection()
         try:
@@ -272,10 +246,7 @@ class GrpcLine(_Line):
         return {output.name: response.as_numpy(output.name) for output in response.get_response().outputs}
 
     def stream(self, model: ModelMetadata, arrays: Mapping[str, np.ndarray]) -> Iterator[dict[str, np.ndarray]]:
-        """Send one row to a streaming model and yield the outputs of each piece of the answer.
-
-        Raises TimeoutError where no piece of the answer comes in time.
-        """
+        """Send one row to a streaming model; yield the outputs of each piece. Raises TimeoutError where none comes."""
         responses: SimpleQueue[tuple[Any, Any]] = SimpleQueue()
         self._client.start_stream(lambda result, error: responses.put((result, error)))  # tritonclient uses these names
         try:

@@ -21,11 +21,6 @@ _INLINE = 16
 """The largest number of values that a curl command spells out; larger inputs are read as zeros from /dev/zero."""
 
 
-def lines(http: str, entries: Sequence[ModelMetadata]) -> dict[str, str]:
-    """Return the curl command for each entry, by the entry's name; `http` is HOST:PORT or an http(s) URL."""
-    return {entry.name: curl_line(http, entry) for entry in entries}
-
-
 def curl_line(http: str, entry: ModelMetadata, *, texts: Sequence[str] | None = None, image: str = _PHOTO) -> str:
     """Return a command for sh whose response is JSON.
 
@@ -91,10 +86,7 @@ def _of_zeros(url: str, needed: Sequence[TensorMetadata]) -> str:
 
 
 def _of_image(url: str, entry: ModelMetadata, image: str) -> str:
-    """Return a curl command that sends an image file.
-
-    In front of the image, the curl command sends the image's length as four little-endian bytes, which sh computes.
-    """
+    """Return a command that sends an image file behind its length: four little-endian bytes, which sh computes."""
     tensor = entry.input(IMAGE)
     shape = [1] * len(tensor.shape) if tensor else [1]
     size = "%9d"  # JSON allows spaces in front, so the head has one length for all files

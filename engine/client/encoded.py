@@ -34,14 +34,7 @@ def tokens_of_http(head: bytes, body: bytes) -> int:
     return _tokens(InferResult.from_response_body(body, header_length=int(length) if length else None))
 
 
-def tokens_of_grpc(body: bytes) -> int:
-    """Return the number of generated tokens in the bytes of a ModelInferResponse."""
-    from tritonclient.grpc import service_pb2
-
-    return tokens_of(service_pb2.ModelInferResponse.FromString(body))
-
-
-def tokens_of(message: Any) -> int:
+def tokens_of_grpc(message: Any) -> int:
     """Return the number of generated tokens in a ModelInferResponse."""
     from tritonclient.grpc import InferResult
 
@@ -102,10 +95,7 @@ def _grpc(model: ModelMetadata, arrays: Mapping[str, np.ndarray]) -> bytes:
 
 
 def infer_inputs(infer_input: Callable[..., Any], model: ModelMetadata, arrays: Mapping[str, np.ndarray]) -> list[Any]:
-    """Return an input object for each of the model's inputs that `arrays` has.
-
-    `infer_input` is the class InferInput of tritonclient.http or of tritonclient.grpc.
-    """
+    """Return an InferInput, of tritonclient.http or tritonclient.grpc, for each input of the model in `arrays`."""
     inputs = []
     for tensor in model.inputs:
         if tensor.name in arrays:

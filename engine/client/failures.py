@@ -14,7 +14,7 @@ _GONE = ("UNAVAILABLE", "CANCELLED")
 _LATE = ("DEADLINE_EXCEEDED", "timed out", "Deadline Exceeded", "499")
 """Statuses, and parts of error messages, that mean that the server did not answer in time."""
 _CONNECTION_MODULES = {"geventhttpclient", "gevent", "http", "urllib3", "grpc"}
-"""The packages whose exceptions mean that the connection failed."""
+"""The packages whose exceptions, a dozen of them, mean that the connection failed."""
 
 
 class ServerGoneError(StepError):
@@ -29,8 +29,7 @@ class RequestRefusedError(StepError):
 def translated(address: Address, action: str, *, timeout: float | None = None) -> Iterator[None]:
     """Raise the client library's exceptions as ServerGoneError, or as RequestRefusedError with the server's message.
 
-    `action` completes the error text "the server refused ...". The context manager `translated` adds about two
-    microseconds to a request, also to the requests that bench times.
+    `action` completes the error text "the server refused ...". The context adds about two microseconds to a request.
     """
     try:
         yield
@@ -54,7 +53,8 @@ def _translation(error: Exception, address: Address, action: str, timeout: float
         return _gone(address, message) if any(mark in status for mark in _GONE) else refused(action, message)
     if isinstance(error, TimeoutError):
         return _late(address, timeout)
-    if _of_the_connection(error):  # gevent, urllib3 and sockets have a dozen exceptions for a lost connection
+    package = type(error).__module__.partition(".")[0]
+    if isinstance(error, OSError | EOFError) or package in _CONNECTION_MODULES:
         return _gone(address, f"{type(error).__name__}: {error}".rstrip(": "))
     return None
 
@@ -85,8 +85,3 @@ def _late(address: Address, timeout: float | None) -> ServerGoneError:
     return ServerGoneError(
         f"the server at {address.place} did not answer{limit}", hint="allow more time with --timeout SECONDS"
     )
-
-
-def _of_the_connection(error: Exception) -> bool:
-    package = type(error).__module__.partition(".")[0]
-    return isinstance(error, OSError | EOFError) or package in _CONNECTION_MODULES

@@ -81,19 +81,12 @@ class StreamTimes:
         """Return the times of streamed answers that are given in seconds; None without any."""
         if not firsts:
             return None
-
-        def of(seconds: Sequence[float], share: float) -> float:
-            return milliseconds(stats.percentile(seconds, share))
-
-        return cls(
-            first_p50_ms=of(firsts, 0.5),
-            first_p95_ms=of(firsts, 0.95),
-            first_p99_ms=of(firsts, 0.99),
-            between_p50_ms=of(gaps, 0.5) if gaps else None,
-            between_p95_ms=of(gaps, 0.95) if gaps else None,
-            between_p99_ms=of(gaps, 0.99) if gaps else None,
-            pieces=len(firsts) + len(gaps),
-        )
+        fields: dict[str, Any] = {}
+        for percent in (50, 95, 99):
+            for name, seconds in (("first", firsts), ("between", gaps)):
+                value = milliseconds(stats.percentile(seconds, percent / 100)) if seconds else None
+                fields[f"{name}_p{percent}_ms"] = value
+        return cls(**fields, pieces=len(firsts) + len(gaps))
 
 
 @dataclass(frozen=True)
@@ -201,11 +194,7 @@ class Counters:
     compute_output: int = 0
 
     def since(self, earlier: Counters) -> Counters:
-        """Return the counters of the time since the counters `earlier` were read.
-
-        Where the server restarted after `earlier` was read, the server's counters began again at zero, and nothing is
-        subtracted.
-        """
+        """Return the counters since `earlier`; nothing is subtracted where the server restarted, at zero."""
         if self.requests < earlier.requests:
             return self
         return Counters(*(getattr(self, name) - getattr(earlier, name) for name in self.__dataclass_fields__))

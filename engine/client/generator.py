@@ -19,51 +19,29 @@ from engine.client.wires import GrpcStreamWire, GrpcWire, HttpStreamWire, HttpWi
 from engine.errors import UsageError
 
 AT_ONCE = 512
-"""The largest number of requests that are in progress at the same time in an open loop.
-
-A request that exceeds the limit waits, and the latency of the request counts from its planned start time.
-"""
+"""The most requests of an open loop at once; the latency of one that waits counts from its planned start time."""
 _SELECT_LIMIT = 900
-"""The largest number of connections that `select` watches; `epoll` watches larger numbers of connections.
-
-Timeouts of `select` are exact, and timeouts of `epoll` are whole milliseconds.
-"""
+"""The most connections that `select` watches. `epoll` watches more, but its timeouts are whole milliseconds."""
 _MOST_GRPC_REQUESTS = 64
 """The number of concurrent requests above which no further gRPC connections are opened."""
 _TICK = 0.01
 """Seconds between two measurements of the process's own delay."""
 _PAUSE_AFTER_ERROR = 0.02
-"""Seconds that each client of a closed loop waits after an error.
-
-Without a pause, a server that is gone would cause a busy loop.
-"""
+"""Seconds that each client of a closed loop waits after an error, such as that of a server that is gone."""
 Arrivals = Literal["poisson", "constant"]
 _Number = TypeVar("_Number", int, float)
 _MOST_POINTS = 100
 
 
 @dataclass(frozen=True)
-class Load:
-    """The part of a load that one process makes.
+class LoadSettings:
+    """The settings that all points of a load test share; times are in seconds."""
 
-    Times are in seconds: `start` is a reading of time.monotonic, and the times in `arrivals` count from `start`.
-    """
-
-    address: Address
-    requests: Sequence[bytes]
-    start: float
-    warm_up: float
     duration: float
+    warm_up: float
     timeout: float
-    callers: int = 0
-    """The number of concurrent clients in a closed loop; 0 in an open loop.
-
-    Each client sends its next request when its previous request is answered.
-    """
-    arrivals: Sequence[float] = ()
-    """The start times of the requests of an open loop."""
-    first: int = 0
-    """The index of the process's first request in `requests`: each process begins with a different request."""
+    arrivals: Arrivals = "poisson"
+    seed: int = 0
     count_tokens: bool = False
     streams: bool = False
     """Whether the model answers in pieces, whose times are measured."""
@@ -72,6 +50,22 @@ class Load:
     def end(self) -> float:
         """The time after which no request begins, in seconds from the start of the load."""
         return self.warm_up + self.duration
+
+
+@dataclass(frozen=True)
+class Load:
+    """The part of a load that one process makes, in seconds from `start`, a reading of time.monotonic."""
+
+    address: Address
+    requests: Sequence[bytes]
+    start: float
+    settings: LoadSettings
+    callers: int = 0
+    """The number of concurrent clients in a closed loop, each with one request at a time; 0 in an open loop."""
+    arrivals: Sequence[float] = ()
+    """The start times of the requests of an open loop."""
+    first: int = 0
+    """The index of the process's first request in `requests`: each process begins with a different request."""
 
 
 @dataclass
@@ -87,20 +81,13 @@ class LoadOutcome:
     """The seconds between two successive pieces of an answer, for all streamed answers."""
     errors: Counter[str] = field(default_factory=Counter)
     delays: array[float] = field(default_factory=lambda: array("d"))
-    """For each measurement of the delay, the seconds by which the process woke up later than planned.
-
-    The delays of the process add to the measured latencies.
-    """
+    """The seconds by which the process woke up later than planned, which add to the latencies, by measurement."""
     busy: float = 0.0
     """The share of one CPU that the process used during the load."""
 
 
 def serve(pipe: Any) -> None:
-    """Run the loads that come through a pipe, and send each outcome back, until the pipe is closed.
-
-    The first message through the pipe holds the arguments of `wires.prepare`, and is answered by None when all modules
-    are imported.
-    """
+    """Run the loads that come through a pipe, after the arguments of `wires.prepare`, which get the answer None."""
     import signal
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the parent process, too, which then closes the pipe
@@ -140,16 +127,16 @@ async def _run(load: Load) -> LoadOutcome:
 
 
 def _wire(load: Load) -> HttpWire | GrpcWire:
+    streams, counts = load.settings.streams, load.settings.count_tokens
     if load.address.protocol == "http":
-        return (HttpStreamWire if load.streams else HttpWire)(load.address, count_tokens=load.count_tokens)
+        return (HttpStreamWire if streams else HttpWire)(load.address, count_tokens=counts)
     at_once = min(load.callers or AT_ONCE, _MOST_GRPC_REQUESTS)
-    return (GrpcStreamWire if load.streams else GrpcWire)(load.address, count_tokens=load.count_tokens, at_once=at_once)
+    return (GrpcStreamWire if streams else GrpcWire)(load.address, count_tokens=counts, at_once=at_once)
 
 
 async def _closed_loop(load: Load, wire: HttpWire | GrpcWire, outcome: LoadOutcome, number: int) -> None:
-    """Send one request after the other until the load ends."""
     index = load.first + number
-    while (begun := time.monotonic() - load.start) < load.end:
+    while (begun := time.monotonic() - load.start) < load.settings.end:
         request = load.requests[index % len(load.requests)]
         if not await _send(load, wire, outcome, request, begun):
             await asyncio.sleep(_PAUSE_AFTER_ERROR)
@@ -174,13 +161,10 @@ async def _open_loop(load: Load, wire: HttpWire | GrpcWire, outcome: LoadOutcome
 
 
 async def _send(load: Load, wire: HttpWire | GrpcWire, outcome: LoadOutcome, request: bytes, begun: float) -> bool:
-    """Send one request, whose latency counts from the time `begun`; return whether a response came.
-
-    Errors of requests that begin in the warm-up are not counted.
-    """
-    counts = begun >= load.warm_up
+    """Send a request, whose latency counts from `begun`; return whether it was answered. A warm-up has no errors."""
+    counts = begun >= load.settings.warm_up
     try:
-        async with asyncio.timeout(load.timeout):
+        async with asyncio.timeout(load.settings.timeout):
             if isinstance(wire, HttpStreamWire | GrpcStreamWire):
                 answer = await wire.stream(request)
                 tokens = answer.tokens
@@ -190,7 +174,7 @@ async def _send(load: Load, wire: HttpWire | GrpcWire, outcome: LoadOutcome, req
             else:
                 tokens = await wire.send(request)
     except TimeoutError:
-        outcome.errors[f"no answer within {load.timeout:g} s"] += counts
+        outcome.errors[f"no answer within {load.settings.timeout:g} s"] += counts
         return False
     except WireError as error:
         outcome.errors[str(error)] += counts
@@ -207,7 +191,7 @@ async def _measure_delays(load: Load, outcome: LoadOutcome) -> None:
         due = time.monotonic() + _TICK
         await asyncio.sleep(_TICK)
         now = time.monotonic()
-        if load.warm_up <= now - load.start <= load.end:
+        if load.settings.warm_up <= now - load.start <= load.settings.end:
             outcome.delays.append(now - due)
 
 

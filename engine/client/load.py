@@ -14,7 +14,7 @@ from engine.client import encoded, failures, figures, generator
 from engine.client.address import Protocol
 from engine.client.client import Client
 from engine.client.figures import ClientFigures, Errors, Latencies, LoadFigures, ModelTimes, NotMeasured, StreamTimes
-from engine.client.generator import Load, LoadOutcome, serve
+from engine.client.generator import Load, LoadOutcome, LoadSettings, serve
 from engine.client.model_metadata import ModelMetadata
 from engine.errors import StepError
 from engine.kit.bench import stats
@@ -52,20 +52,6 @@ class Point:
     rate: float = 0.0
 
 
-@dataclass(frozen=True)
-class LoadSettings:
-    """The settings that all points of a load test share; times are in seconds."""
-
-    duration: float
-    warm_up: float
-    timeout: float
-    arrivals: generator.Arrivals = "poisson"
-    seed: int = 0
-    count_tokens: bool = False
-    streams: bool = False
-    """Whether the model answers in pieces."""
-
-
 def sweep(
     client: Client,
     model: ModelMetadata,
@@ -75,10 +61,7 @@ def sweep(
     *,
     processes: int | None = None,
 ) -> Iterator[LoadFigures]:
-    """Yield the figures of each point, one after the other; at most `processes` processes send the requests.
-
-    Raises failures.ServerGoneError, and StepError where a process died.
-    """
+    """Yield each point's figures, by at most `processes` processes. Raises ServerGoneError and StepError."""
     bodies = [encoded.request(client.address, model, arrays) for arrays in requests]
     count = max(process_count(point, processes) for point in points)
     protocol = client.address.protocol or "http"
@@ -126,21 +109,16 @@ class Generators:
     def put(
         self, client: Client, model: ModelMetadata, requests: Sequence[bytes], point: Point, settings: LoadSettings
     ) -> LoadFigures:
-        """Put one load on the server and return the figures of the load.
-
-        Raises failures.ServerGoneError, and StepError where a process died.
-        """
+        """Put one load on the server. Raises failures.ServerGoneError, and StepError where a process died."""
         pipes = self._pipes[: process_count(point, len(self._pipes))]
-        load = Load(client.address, requests, 0.0, settings.warm_up, settings.duration, settings.timeout,
-                    count_tokens=settings.count_tokens, streams=settings.streams)  # fmt: skip
-        load = replace(load, start=time.monotonic() + _LEAD)
-        for pipe, share in zip(pipes, _shares(load, point, settings, len(pipes)), strict=True):
+        load = Load(client.address, requests, time.monotonic() + _LEAD, settings)
+        for pipe, share in zip(pipes, _shares(load, point, len(pipes)), strict=True):
             pipe.send(share)
-        before = _counters_at(load.start + load.warm_up, client)
-        after = _counters_at(load.start + load.end, client)
+        before = _counters_at(load.start + settings.warm_up, client)
+        after = _counters_at(load.start + settings.end, client)
         outcomes = [_received(pipe) for pipe in pipes]
         server = {} if before is None or after is None else figures.between(model, before, after)
-        return _figures(point, load, outcomes, server)
+        return _figures(point, settings, outcomes, server)
 
 
 def _received(pipe: Any) -> Any:
@@ -150,13 +128,14 @@ def _received(pipe: Any) -> Any:
         raise StepError("a process of the load generator died", hint="is there enough memory?") from None
 
 
-def _shares(load: Load, point: Point, settings: LoadSettings, count: int) -> list[Load]:
+def _shares(load: Load, point: Point, count: int) -> list[Load]:
     """Return the load of each process: a share of the concurrent clients, or every `count`-th start time."""
     if point.concurrency:
         most, rest = divmod(point.concurrency, count)
         shares = [most + 1 if number < rest else most for number in range(count)]
         return [replace(load, callers=share, first=sum(shares[:number])) for number, share in enumerate(shares)]
-    starts = generator.planned(point.rate, load.end, arrivals=settings.arrivals, seed=settings.seed)
+    settings = load.settings
+    starts = generator.planned(point.rate, settings.end, arrivals=settings.arrivals, seed=settings.seed)
     return [replace(load, arrivals=starts[number::count], first=number) for number in range(count)]
 
 
@@ -169,25 +148,21 @@ def _counters_at(moment: float, client: Client) -> dict[str, figures.Counters] |
 
 
 def _figures(
-    point: Point, load: Load, outcomes: Sequence[LoadOutcome], server: Mapping[str, ModelTimes]
+    point: Point, settings: LoadSettings, outcomes: Sequence[LoadOutcome], server: Mapping[str, ModelTimes]
 ) -> LoadFigures:
-    """Return the figures of a point of a load test; its warm-up is left out.
-
-    The throughput counts the responses that came after the warm-up and before the end of the load. The latencies cover
-    only requests that began after the warm-up.
-    """
+    """Return the figures of what ended (throughput) and what began (latencies) between warm-up and end."""
     answered = [each for one in outcomes for each in zip(one.begun, one.ended, one.tokens, strict=True)]
-    seconds = [ended - begun for begun, ended, _ in answered if begun >= load.warm_up]
-    tokens_within = [tokens for _, ended, tokens in answered if load.warm_up <= ended <= load.end]
+    seconds = [ended - begun for begun, ended, _ in answered if begun >= settings.warm_up]
+    tokens_within = [tokens for _, ended, tokens in answered if settings.warm_up <= ended <= settings.end]
     errors = sum((one.errors for one in outcomes), Counter())
     failed = sum(errors.values())
     requests = failed + len(seconds)
-    tokens_per_second = round(sum(tokens_within) / load.duration, _DIGITS) if load.count_tokens else None
+    tokens_per_second = round(sum(tokens_within) / settings.duration, _DIGITS) if settings.count_tokens else None
     return LoadFigures(
         concurrency=point.concurrency or None,
         rate=point.rate or None,
         by="recipe",
-        throughput=round(len(tokens_within) / load.duration, _DIGITS),
+        throughput=round(len(tokens_within) / settings.duration, _DIGITS),
         requests=requests,
         latency=Latencies.of_seconds(seconds) if seconds else NotMeasured(),
         errors=Errors(
@@ -223,10 +198,7 @@ class _ServerTimes:
 
 
 def titles(figures: LoadFigures) -> list[str]:
-    """Return the titles of the load table's columns.
-
-    The latencies, the queue time and the compute time in the table are milliseconds per request.
-    """
+    """Return the titles of the load table's columns; its times are milliseconds per request."""
     return [number.label for number, _ in _cells(figures, entry="")]
 
 
@@ -240,23 +212,17 @@ def notes(figures: LoadFigures) -> list[str]:
     lines = [f"{count} x {message}" for message, count in figures.errors.messages.items()]
     if isinstance(figures.latency, NotMeasured) and not lines:
         lines.append("no request began and was answered: use a longer --duration")
-    if isinstance(figures.client, ClientFigures) and figures.client.saturated:
-        lines.append(_warning(figures.client))
+    client = figures.client
+    if isinstance(client, ClientFigures) and client.saturated and client.busy >= FULL:
+        lines.append(f"the client used {client.busy:.0%} of a CPU and adds to the latencies: use more --processes")
+    elif isinstance(client, ClientFigures) and client.saturated:
+        late = f"the client was woken {client.late_p95_ms:.1f} ms late and adds to the latencies"
+        lines.append(f"{late}: the machine is busy, measure from another")
     return lines
 
 
-def _warning(client: ClientFigures) -> str:
-    if client.busy >= FULL:
-        return f"the client used {client.busy:.0%} of a CPU and adds to the latencies: use more --processes"
-    late = f"{client.late_p95_ms:.1f} ms"
-    return f"the client was woken {late} late and adds to the latencies: the machine is busy, measure from another"
-
-
 def _cells(figures: LoadFigures, *, entry: str) -> Iterator[tuple[Number, float | None]]:
-    """Yield each column of the load table with its value.
-
-    A field that describes the load, such as its rate, is a column only where the field has a value.
-    """
+    """Yield each column of the load table with its value; the load, such as its rate, only where it has a value."""
     yield from ((number, value) for number, value in _of(type(figures), figures) if value is not None)
     yield from _of(Latencies, figures.latency)
     if figures.stream is not None:

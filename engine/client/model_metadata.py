@@ -123,7 +123,15 @@ def choose(models: Sequence[ModelMetadata], name: str | None, *, stream: bool) -
     unknown name and where several models fit, StepError where the server has no model that is ready.
     """
     if name is not None:
-        return _named(models, name)
+        named = next((model for model in models if model.name == name), None)
+        if named is not None:
+            return named
+        near = suggestions.nearest(name, [model.name for model in models])
+        raise UsageError(
+            f"the server has no model {name!r}",
+            [f"it has: {', '.join(sorted(model.name for model in models)) or 'none'}"],
+            suggestions.did_you_mean(*near) if near else "",
+        )
     called = entries(models)
     if not called:
         raise StepError("the server has no model that is ready", hint="see the server's log")
@@ -144,28 +152,13 @@ def sibling(models: Iterable[ModelMetadata], model: ModelMetadata, *, stream: bo
                  and _stem(other) == _stem(model)), None)  # fmt: skip
 
 
-def _named(models: Sequence[ModelMetadata], name: str) -> ModelMetadata:
-    for model in models:
-        if model.name == name:
-            return model
-    near = suggestions.nearest(name, [model.name for model in models])
-    raise UsageError(
-        f"the server has no model {name!r}",
-        [f"it has: {', '.join(sorted(model.name for model in models)) or 'none'}"],
-        suggestions.did_you_mean(*near) if near else "",
-    )
-
-
 def _stem(model: ModelMetadata) -> str:
     """Return the name that the streaming and the whole-answer model of one package share."""
     return model.name.removesuffix("_stream").removesuffix("_text") if model.generates else model.name
 
 
 def _of_config(tensor: Mapping[str, Any], *, batched: bool) -> TensorMetadata:
-    """Return the metadata of an input or output, read from the JSON of a ModelConfig.
-
-    A batched model's config leaves the batch axis out of `dims`.
-    """
+    """Return the metadata of an input or output in a ModelConfig, whose `dims` lack the batch axis if `batched`."""
     datatype = str(tensor["data_type"]).removeprefix("TYPE_")
     dims = tuple(int(size) for size in tensor.get("dims") or ())
     shape = (-1, *dims) if batched else dims

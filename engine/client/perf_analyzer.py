@@ -28,15 +28,13 @@ if TYPE_CHECKING:
     import numpy as np
 
     from engine.client.client import Client
-    from engine.client.load import LoadSettings, Point
+    from engine.client.generator import LoadSettings
+    from engine.client.load import Point
     from engine.client.model_metadata import TensorMetadata
 
 NAME = "perf_analyzer"
 _WINDOWS = 3
-"""The fewest windows of a measurement: perf_analyzer measures one window of requests after the other.
-
-perf_analyzer's report covers all measurement windows together.
-"""
+"""The fewest windows of requests that perf_analyzer measures, one after the other, for one report."""
 _FEWEST_REQUESTS = 50
 """The fewest requests in a measurement window of perf_analyzer."""
 _STABILITY = 999
@@ -52,10 +50,7 @@ _FIGURES = {"mean_ms": "Avg latency", **{f"p{share}_ms": f"p{share} latency" for
 
 
 def find(named: str | None) -> tuple[Path | None, str]:
-    """Return perf_analyzer's path, and its name with the version; where perf_analyzer cannot run, None and the reason.
-
-    `named` is the path of perf_analyzer that the user gives.
-    """
+    """Return the path of perf_analyzer, perhaps `named`, and its name with the version; or None and the reason."""
     path = shutil.which(named or NAME)
     if path is None:
         return None, f"there is no {named}" if named else f"{NAME} is not on the PATH"
@@ -134,7 +129,6 @@ def _load(point: Point, settings: LoadSettings) -> list[str]:
 
 
 def _run(command: list[str], *, timeout: float) -> str:
-    """Return the output of perf_analyzer. Raises StepError."""
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=timeout, check=False)  # noqa: S603
     except subprocess.TimeoutExpired:
@@ -169,10 +163,7 @@ def _figures(
 
 
 def _rows(model: ModelMetadata, request: InferRequest, batch: int) -> list[dict[str, object]]:
-    """Return the tensors of a request as perf_analyzer reads them.
-
-    The list has an entry for each row if the model has a batch axis, and one entry for the whole request otherwise.
-    """
+    """Return the tensors of a request as perf_analyzer reads them: by row if the model has a batch axis."""
     tensors = [tensor for tensor in model.inputs if tensor.name in request.arrays]
     if not model.max_batch_size:
         return [{tensor.name: _content(tensor, request.arrays[tensor.name]) for tensor in tensors}]

@@ -48,7 +48,9 @@ def build(
     limit = _most_rows(model)
     if rows_each is not None and rows_each > limit:
         raise UsageError(f"{model.name} takes {lists.counted(limit, 'row')} a request, not {rows_each}")
-    rows = query.rows if rows_each is None else _repeated(query.rows, rows_each)
+    rows = query.rows
+    if rows_each is not None:
+        rows = tuple(islice(cycle(rows), -(-len(rows) // rows_each) * rows_each))
     batches = [InferRequest(_of_rows(model, batch) | samples[0], batch) for batch in _batches(rows, rows_each or limit)]
     requests = [
         InferRequest({**request.arrays, **_settings(model, request, max_new_tokens, stop)}, request.rows)
@@ -65,10 +67,7 @@ def build(
 
 
 def _samples(model: ModelMetadata, arrays: Mapping[str, np.ndarray]) -> list[dict[str, np.ndarray]]:
-    """Return the tensors of each request for the arrays of an .npz file, whose array of labels no model takes.
-
-    Where an array has one axis more than its input, its first axis counts samples, as in recipes: each is a request.
-    """
+    """Return each request's tensors in an .npz, without labels; an axis more than the input's counts samples."""
     taken = {name: array for name, array in arrays.items() if name != _LABEL or model.input(name) is not None}
     inputs = {name: _input(model, name) for name in taken}
     whole = {name: array for name, array in taken.items() if array.ndim == len(inputs[name].shape) + 1}
@@ -101,12 +100,6 @@ def _most_rows(model: ModelMetadata) -> int:
     return first.shape[0] if first.shape[0] > 0 else 1
 
 
-def _repeated(rows: Sequence[QueryRow], rows_each: int) -> tuple[QueryRow, ...]:
-    """Return the rows, repeated from the first on until their number is a multiple of `rows_each`."""
-    requests = -(-len(rows) // rows_each)
-    return tuple(islice(cycle(rows), requests * rows_each))
-
-
 def _batches(rows: Sequence[QueryRow], limit: int) -> Iterator[tuple[QueryRow, ...]]:
     """Yield the rows of each request: neighbouring rows of one kind, at most `limit` rows."""
     for _, group in groupby(rows, key=lambda row: row.kind):
@@ -115,10 +108,7 @@ def _batches(rows: Sequence[QueryRow], limit: int) -> Iterator[tuple[QueryRow, .
 
 
 def _of_rows(model: ModelMetadata, rows: Sequence[QueryRow]) -> dict[str, np.ndarray]:
-    """Return the rows as the array for the model's input TEXT or IMAGE.
-
-    Raises UsageError where the model lacks the input.
-    """
+    """Return the rows as the array for the model's input TEXT or IMAGE. Raises UsageError where it has none."""
     import numpy as np
 
     name, noun = (IMAGE, "images") if rows[0].image is not None else (TEXT, "texts")
@@ -171,7 +161,6 @@ def _input(model: ModelMetadata, name: str) -> TensorMetadata:
 
 
 def _of_json(tensor: TensorMetadata, value: Any) -> np.ndarray:
-    """Return a value of JSON as the array of an input."""
     import numpy as np
 
     if tensor.datatype == "BYTES":
@@ -187,10 +176,7 @@ def _of_json(tensor: TensorMetadata, value: Any) -> np.ndarray:
 
 
 def _of_array(tensor: TensorMetadata, array: np.ndarray) -> np.ndarray:
-    """Return an array in the datatype and the shape that a model's input expects.
-
-    Raises UsageError for a value that the datatype or the shape cannot hold.
-    """
+    """Return an array as a model's input expects it. Raises UsageError for a value that cannot be held."""
     import numpy as np
     from tritonclient.utils import triton_to_np_dtype
 
@@ -204,24 +190,17 @@ def _of_array(tensor: TensorMetadata, array: np.ndarray) -> np.ndarray:
         cast = array.astype(dtype)
     lossy = dtype.kind in "iub" and not np.array_equal(cast, array)
     if lossy or not np.array_equal(np.isfinite(cast), np.isfinite(array)):
-        raise UsageError(
-            f"{tensor.name} takes {tensor.datatype}", [f"given: {array.dtype} with values that do not fit"]
-        )
+        given = f"given: {array.dtype} with values that do not fit"
+        raise UsageError(f"{tensor.name} takes {tensor.datatype}", [given])
     return _shaped(tensor, cast)
 
 
 def _shaped(tensor: TensorMetadata, array: np.ndarray) -> np.ndarray:
-    """Return the array; where the array lacks only the axis of rows, it gets an axis of size 1 in front.
-
-    Raises UsageError.
-    """
+    """Return the array, with an axis of size 1 in front where only the axis of rows is missing. Raises UsageError."""
     if array.ndim == len(tensor.shape) - 1:
         array = array[None]
-    fits = array.ndim == len(tensor.shape) and all(
-        size in (-1, actual) for size, actual in zip(tensor.shape, array.shape, strict=True)
-    )
-    if not fits:
-        raise UsageError(
-            f"{tensor}", [f"given: {' x '.join(map(str, array.shape)) or 'one number'}"], "give that shape"
-        )
+    same_axes = array.ndim == len(tensor.shape)
+    if not same_axes or any(size not in (-1, own) for size, own in zip(tensor.shape, array.shape, strict=True)):
+        given = " x ".join(map(str, array.shape)) or "one number"
+        raise UsageError(f"{tensor}", [f"given: {given}"], "give that shape")
     return array

@@ -60,10 +60,7 @@ def collect(
     images: Sequence[str] = (),
     inputs: Sequence[str] = (),
 ) -> QueryInput:
-    """Return the input that the command-line options name: rows of texts first, then of images, then of files.
-
-    Raises UsageError for a file that cannot be read, a malformed option, and an empty input.
-    """
+    """Return rows of texts, images and files, in this order, and tensors. Raises UsageError for wrong ones."""
     rows = _texts(texts, pairs)
     rows += [_image(Path(image)) for image in images]
     arrays: dict[str, np.ndarray] = {}
@@ -115,15 +112,12 @@ def _file(name: str) -> list[QueryRow]:
     except UnicodeDecodeError as error:
         raise UsageError(f"{shown} is no UTF-8 text", [str(error)]) from error
     has_samples = suffix == ".jsonl" or (name == STDIN and text.lstrip().startswith("{"))
-    rows = list(_samples(text, shown, path.parent) if has_samples else _lines(text))
+    lines = (line.rstrip("\r") for line in text.split("\n") if line.strip())
+    rows = list(_samples(text, shown, path.parent) if has_samples else map(_row, lines))
     if not rows:
         hint = _FORMS if has_samples else "each line is a text"
         raise UsageError(f"{shown} holds no input", hint=hint)
     return rows
-
-
-def _lines(text: str) -> Iterator[QueryRow]:
-    return (_row(line.rstrip("\r")) for line in text.split("\n") if line.strip())
 
 
 def _samples(text: str, name: str, folder: Path) -> Iterator[QueryRow]:
@@ -147,7 +141,6 @@ def _samples(text: str, name: str, folder: Path) -> Iterator[QueryRow]:
 
 
 def _json_value(option: str) -> tuple[str, Any]:
-    """Return the name and the value of an option --input NAME=JSON."""
     name, equals, value = option.partition("=")
     if not equals or not name:
         raise UsageError(f"--input {option[:_SHOWN]!r} is not NAME=JSON", hint="--input 'x=[[0.5, 1.5]]'")

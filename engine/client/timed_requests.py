@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 from math import fsum
 from time import sleep
-from typing import TYPE_CHECKING
 
 from engine.client import failures, figures
 from engine.client.client import Client
@@ -16,41 +14,14 @@ from engine.client.requests import InferRequest
 from engine.kit.bench.stats import MS_DIGITS
 from engine.reporting import numbers
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    import numpy as np
-
 _PAUSE = 0.01
 """Seconds between two readings of the server's counters."""
 _READINGS = 20
-"""The largest number of readings of the server's counters.
-
-Under the load of other clients the counters never stop growing.
-"""
-
-
-@dataclass(frozen=True)
-class Response:
-    """A response: its outputs by name, its request, and the seconds from the request to the response."""
-
-    request: InferRequest
-    outputs: Mapping[str, np.ndarray]
-    seconds: float
-
-
-def first(client: Client, model: ModelMetadata, requests: Sequence[InferRequest]) -> Iterator[Response]:
-    """Send each request once and yield each response when it comes."""
-    for request in requests:
-        response = client.prepare(model, request.arrays)()
-        yield Response(request, response.outputs(), response.seconds)
+"""The most readings of the server's counters, which never stop growing under the load of other clients."""
 
 
 def again(client: Client, model: ModelMetadata, requests: Sequence[InferRequest], times: int) -> list[float]:
-    """Send all requests `times` times again; return the seconds that each request took.
-
-    Raises failures.ServerGoneError with the number of requests that were answered before the server went away.
-    """
+    """Send all requests `times` times; return the seconds. Raises ServerGoneError with how many were answered."""
     sends = [client.prepare(model, request.arrays) for request in requests]
     seconds: list[float] = []
     try:

@@ -7,18 +7,16 @@ import importlib
 import json
 import ssl
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import cycle
 from typing import Any
 
 from engine.client import encoded, failures
 from engine.client.address import Address, Protocol
 
 _REQUESTS_PER_CONNECTION = 8
-"""The number of concurrent requests that share one gRPC connection.
-
-Client and server each use one thread for a connection.
-"""
+"""The concurrent requests that share one gRPC connection, for which client and server each use one thread."""
 _READ_LIMIT = 1 << 20
 """Bytes of the buffer of an HTTP connection, and so the longest head of a response."""
 _DATA = b"data:"
@@ -26,10 +24,7 @@ _OK = b"200"
 
 
 class WireError(Exception):
-    """The error of a request that got no response, or whose response is an error.
-
-    Users read the text of a WireError.
-    """
+    """The error, in words for users, of a request that got no response, or whose response is an error."""
 
 
 def prepare(protocol: Protocol, decodes: bool) -> None:  # noqa: FBT001 - both come as one message
@@ -50,10 +45,7 @@ class HttpWire:
         self._free: list[tuple[asyncio.StreamReader, asyncio.StreamWriter]] = []
 
     async def send(self, request: bytes) -> int:
-        """Send an HTTP request and wait for the whole response; return the number of generated tokens.
-
-        Where `count_tokens` is false, the returned number is 0. Raises WireError.
-        """
+        """Send an HTTP request; return the number of generated tokens, 0 without `count_tokens`. Raises WireError."""
         try:
             connection = self._free.pop() if self._free else await self.connection()
             try:
@@ -67,10 +59,7 @@ class HttpWire:
             connection[1].close()
         else:
             self._free.append(connection)
-        if head.split(b" ", 2)[1] != b"200":
-            status_line = head.split(b"\r\n", 1)[0].decode(errors="replace")
-            message = failures.error_message(body)
-            raise WireError(status_line if message is None else message)
+        _raise_refusal(head, body)
         return encoded.tokens_of_http(head, body) if self._count else 0
 
     async def connection(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
@@ -98,24 +87,26 @@ class GrpcWire:
             else aio.insecure_channel(address.place, options=options)
             for _ in range(count)
         ]
-        self._calls: list[Any] = [
-            channel.unary_unary("/inference.GRPCInferenceService/ModelInfer") for channel in self.channels
-        ]
-        self._count, self._next = count_tokens, 0
+        self._calls: Iterator[Any] = cycle([self.call(channel) for channel in self.channels])
+        self._count = count_tokens
+
+    def call(self, channel: Any) -> Any:
+        """Return what sends a request over a channel."""
+        return channel.unary_unary("/inference.GRPCInferenceService/ModelInfer")
 
     async def send(self, request: bytes) -> int:
-        """Send a ModelInferRequest and wait for the response; return the number of generated tokens.
-
-        Where `count_tokens` is false, the returned number is 0. Raises WireError.
-        """
+        """Send a ModelInferRequest; return the generated tokens, 0 without `count_tokens`. Raises WireError."""
         from grpc.aio import AioRpcError  # type: ignore[import-untyped]
 
-        self._next = (self._next + 1) % len(self._calls)
         try:
-            body = await self._calls[self._next](request)
+            body = await next(self._calls)(request)
         except AioRpcError as error:
             raise WireError(f"{error.code().name}: {error.details()}") from error
-        return encoded.tokens_of_grpc(body) if self._count else 0
+        if not self._count:
+            return 0
+        from tritonclient.grpc import service_pb2
+
+        return encoded.tokens_of_grpc(service_pb2.ModelInferResponse.FromString(body))
 
     async def close(self) -> None:
         """Close every channel."""
@@ -123,8 +114,13 @@ class GrpcWire:
             await channel.close(None)
 
 
+def _raise_refusal(head: bytes, body: bytes) -> None:
+    """Raise WireError for a response that is an error, with the server's message or else the status line."""
+    if head.split(b" ", 2)[1] != _OK:
+        raise WireError(failures.error_message(body) or head.split(b"\r\n", 1)[0].decode(errors="replace"))
+
+
 async def _exchange(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, request: bytes) -> tuple[bytes, bytes]:
-    """Send a request over HTTP and return the head and the body of the response."""
     writer.write(request)
     await writer.drain()
     head = await reader.readuntil(b"\r\n\r\n")
@@ -161,8 +157,7 @@ class HttpStreamWire(HttpWire):
             await writer.drain()
             head = await reader.readuntil(b"\r\n\r\n")
             if head.split(b" ", 2)[1] != _OK:
-                body = await reader.read(int(encoded.head_field(head, b"content-length") or -1))
-                raise WireError(failures.error_message(body) or head.split(b"\r\n", 1)[0].decode(errors="replace"))
+                _raise_refusal(head, await reader.read(int(encoded.head_field(head, b"content-length") or -1)))
             return await _collected(_events(reader))
         except (OSError, EOFError, ValueError) as error:
             raise WireError(f"{type(error).__name__}: {error}".rstrip(": ")) from error
@@ -173,19 +168,15 @@ class HttpStreamWire(HttpWire):
 class GrpcStreamWire(GrpcWire):
     """gRPC channels to a streaming model; each request is a stream of its own."""
 
-    def __init__(self, address: Address, *, count_tokens: bool, at_once: int) -> None:
-        super().__init__(address, count_tokens=count_tokens, at_once=at_once)
-        self._streams: list[Any] = [
-            channel.stream_stream("/inference.GRPCInferenceService/ModelStreamInfer") for channel in self.channels
-        ]
-        self._turn = 0
+    def call(self, channel: Any) -> Any:
+        """Return what begins a stream over a channel."""
+        return channel.stream_stream("/inference.GRPCInferenceService/ModelStreamInfer")
 
     async def stream(self, request: bytes) -> StreamedAnswer:
         """Send a ModelInferRequest and wait for the whole answer. Raises WireError, also without any piece."""
         from grpc.aio import AioRpcError
 
-        self._turn = (self._turn + 1) % len(self._streams)
-        call = self._streams[self._turn]()
+        call = next(self._calls)()
         try:
             await call.write(request)
             await call.done_writing()
@@ -234,4 +225,4 @@ async def _messages(call: Any) -> AsyncIterator[int]:
         if message.error_message:
             raise WireError(message.error_message)
         if message.infer_response.outputs:
-            yield encoded.tokens_of(message.infer_response)
+            yield encoded.tokens_of_grpc(message.infer_response)

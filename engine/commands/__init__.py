@@ -6,9 +6,9 @@ import argparse
 import importlib
 from collections.abc import Sequence
 from functools import partial
-from types import ModuleType
 from typing import Any, NoReturn
 
+from engine.commands import hints
 from engine.errors import UsageError
 from engine.system import colors, folders
 from engine.text import distribution
@@ -58,18 +58,13 @@ class _Parser(argparse.ArgumentParser):
         return super().format_help()
 
     def error(self, message: str) -> NoReturn:
-        raise UsageError(message, hint=_hints().of_message(self, message))
+        raise UsageError(message, hint=hints.of_message(self, message))
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         if action.choices is not None and value not in action.choices:
             choices = [*action.choices]
             what = f"argument {'/'.join(action.option_strings) or action.metavar}: invalid choice: {value!r}"
-            raise UsageError(what, hint=_hints().of_choice(action, value, choices))
-
-
-def _hints() -> ModuleType:
-    """Return the module with hints for wrong command lines; no other command line needs it."""
-    return importlib.import_module("engine.commands.hints")
+            raise UsageError(what, hint=hints.of_choice(action, value, choices))
 
 
 class _ShowVersion(argparse.Action):
@@ -81,16 +76,13 @@ class _ShowVersion(argparse.Action):
 
 
 def parse(words: Sequence[str]) -> argparse.Namespace:
-    """Return the parsed arguments of a command line; their field `run` is the function that executes the command.
-
-    Raises UsageError for a wrong command line. The option `--help` prints a help text and ends the program.
-    """
+    """Return the parsed arguments; their `run` executes the command. Raises UsageError; `--help` ends the program."""
     words, further = _without_further(words)
     _refuse_unknown(words)
     parser, by_name = _parser(words)
     parsed, rest = parser.parse_known_args(words)
     if rest:
-        what, hint = _hints().of_unknown(_innermost(by_name.get(words[0], parser), words[1:]), rest)
+        what, hint = hints.of_unknown(_innermost(by_name.get(words[0], parser), words[1:]), rest)
         raise UsageError(what, hint=hint)
     parsed.words = [*words]  # `list` is a module here: that of the command
     parsed.further = further
@@ -158,7 +150,7 @@ def _refuse_unknown(words: Sequence[str]) -> None:
         ]
         raise UsageError("COMMAND is missing; the first ones:", first, "recipe --help lists all commands")
     if words[0] not in (*COMMANDS, *_GLOBAL):
-        raise UsageError(f"argument COMMAND: invalid choice: {words[0]!r}", hint=_hints().of_command(words, COMMANDS))
+        raise UsageError(f"argument COMMAND: invalid choice: {words[0]!r}", hint=hints.of_command(words, COMMANDS))
 
 
 def _innermost(parser: argparse.ArgumentParser, words: Sequence[str]) -> argparse.ArgumentParser:

@@ -26,10 +26,7 @@ def size(text: str) -> int:
 
 
 def age(text: str) -> float:
-    """Return the seconds of an age: `30d`, `12h`, `2w`. Raises ArgumentTypeError.
-
-    A capital M is an error, because it may mean minutes or months.
-    """
+    """Return the seconds of an age: `30d`, `12h`, `2w`. Raises ArgumentTypeError, also for a capital M (months?)."""
     return _time(text, "no age: write 30d, 12h or 2w", {"d": "days", "h": "hours"})
 
 
@@ -39,10 +36,7 @@ def duration(text: str) -> float:
 
 
 def count(text: str) -> int:
-    """Return the value of the option `--jobs`: how many jobs run, or files are read, at once.
-
-    Raises ArgumentTypeError.
-    """
+    """Return the value of the option `--jobs`: how many jobs run, or files are read, at once."""
     return _within(text, _MOST_JOBS)
 
 

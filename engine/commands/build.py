@@ -23,8 +23,8 @@ from engine.system import interrupts
 
 if TYPE_CHECKING:
     from engine.api import Session
-    from engine.events import Event, Finished
-    from engine.report import BuildReport
+    from engine.events import Event
+    from engine.report.results import BuildReport
 
 
 _BYTECODE = "__pycache__"
@@ -102,21 +102,28 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> Exit:
-    """Build, and report the progress to a terminal, a log or a program.
-
-    An interruption after the last event changes nothing: the build has ended.
-    """
+    """Build, and report the progress. An interruption after the last event changes nothing: the build has ended."""
     if arguments.watch:
         from engine.commands import build_modes
 
         build_modes.build_again(arguments.words[1:], arguments.recipes[0])
     interrupts.install()
-    began_ns = _began_ns()
+    # From here on, nothing that the build reads should change: not even a folder in which Python keeps its modules.
+    if _make_bytecode_folders(str(Path(engine.__file__).parent)):
+        from engine.store.stat_cache import TICK_NS
+
+        time.sleep(TICK_NS / 1e9)
+    began_ns = time.time_ns()
     reports: list[BuildReport] = []
     try:
         with _refusing(as_json=arguments.json):
             build_options = _options_of(arguments)
-            build = plan_cache.changed_build(arguments.changes) or _planned(arguments)
+            build: Session | ChangedBuild | None = plan_cache.changed_build(arguments.changes)
+            if build is None:
+                from engine import api
+
+                keep_going = arguments.keep_going
+                build = api.session(arguments.recipes, keep_going=keep_going, **options.reading(arguments))
         if (arguments.dry_run or arguments.waiting) and not isinstance(build, ChangedBuild):
             from engine.commands import build_modes
 
@@ -127,15 +134,6 @@ def run(arguments: argparse.Namespace) -> Exit:
         if arguments.json and not (arguments.dry_run or arguments.waiting):
             _print_interruption(reports, seconds=(time.time_ns() - began_ns) / 1e9)
         raise
-
-
-def _began_ns() -> int:
-    """Return the time at which the build begins. From now on, nothing that the build reads should change."""
-    if _make_bytecode_folders(str(Path(engine.__file__).parent)):
-        from engine.store.stat_cache import TICK_NS
-
-        time.sleep(TICK_NS / 1e9)
-    return time.time_ns()
 
 
 def _make_bytecode_folders(package: str) -> bool:
@@ -165,7 +163,8 @@ def _refusing(*, as_json: bool) -> Iterator[None]:
         yield
     except UserError as error:
         if as_json:
-            _print_refusal(error)
+            end = {"event": "build", "state": "failed", "seconds": 0.0, "exit": int(error.exit), "packages": {}}
+            print(json.dumps({**end, "error": error.fields()}, ensure_ascii=False))
         raise
 
 
@@ -185,13 +184,6 @@ def _options_of(arguments: argparse.Namespace) -> Options:
         allow_waiting=arguments.allow_waiting,
         wait=patience if arguments.wait else None,
     )
-
-
-def _planned(arguments: argparse.Namespace) -> Session:
-    """Return the session of a build with a new plan. Raises UserError."""
-    from engine import api
-
-    return api.session(arguments.recipes, keep_going=arguments.keep_going, **options.reading(arguments))
 
 
 def _run(
@@ -224,25 +216,22 @@ def _run(
 
     with report, _refusing(as_json=arguments.json):
         finished = build.build(build_options, on_event)
-    is_repeatable = _is_repeatable(finished, build_options, refresh=arguments.refresh)
+    waits = build_options.wait is not None and finished.state == "waiting"
+    repeats_work = build_options.force or build_options.remake or arguments.refresh or waits
     tables = _tables(build)
-    _write_junit(events, build)
+    if os.environ.get("GITLAB_CI"):
+        from engine.report import ci
+
+        ci.write_junit(events, {each.name: str(each.loaded.path) for each in build.variants})
     ran = {event.recipe for event in events if isinstance(event, Ended) and event.state == "built"}
     report.finish(results.results(finished, tables, built=ran))
-    if is_repeatable:
+    if build_options.on == HERE and not repeats_work:  # any other build keeps no snapshot
         with contextlib.suppress(KeyboardInterrupt), interrupts.raised():  # the next build then takes longer
             snapshots.keep(arguments.words[1:], build, events, tables, began_ns=began_ns)
     return finished.exit
 
 
-def _is_repeatable(finished: Finished, build_options: Options, *, refresh: bool) -> bool:
-    """Say whether the same command has nothing to do when it is repeated; any other build keeps no snapshot."""
-    waits = build_options.wait is not None and finished.state == "waiting"
-    return build_options.on == HERE and not (build_options.force or build_options.remake or refresh or waits)
-
-
 def _print_others(build: ChangedBuild, arguments: argparse.Namespace) -> None:
-    """Print the lines about the variants that are not built again."""
     from engine.report import entries, results
 
     if arguments.json:
@@ -265,14 +254,6 @@ def _tables(build: Session | ChangedBuild) -> dict[str, str]:
     return tables | {each.name: table.tables([summarize(build.lookup, each)]) for each in build.variants}
 
 
-def _write_junit(events: Sequence[Event], build: Session | ChangedBuild) -> None:
-    """In GitLab's CI, write the jobs as test cases."""
-    if os.environ.get("GITLAB_CI"):
-        from engine.report import ci
-
-        ci.write_junit(events, {each.name: str(each.loaded.path) for each in build.variants})
-
-
 def _print_interruption(reports: Sequence[BuildReport], *, seconds: float) -> None:
     """Print the last event of a build that was interrupted before its loop, or for the second time."""
     from engine.events import Finished
@@ -281,15 +262,3 @@ def _print_interruption(reports: Sequence[BuildReport], *, seconds: float) -> No
     report = reports[-1] if reports else JsonReport()
     if isinstance(report, JsonReport) and not report.is_finished:
         report.on_event(Finished("interrupted", round(seconds, 3), Exit.INTERRUPTED, {}))
-
-
-def _print_refusal(error: UserError) -> None:
-    end = {
-        "event": "build",
-        "state": "failed",
-        "seconds": 0.0,
-        "exit": int(error.exit),
-        "packages": {},
-        "error": error.fields(),
-    }
-    print(json.dumps(end, ensure_ascii=False))

@@ -24,7 +24,6 @@ from engine.text import lists, quantities
 
 if TYPE_CHECKING:
     from engine.api import Session
-    from engine.builder.why import Finding
 
 
 _MINUTE = 60.0
@@ -40,10 +39,7 @@ _MOST = 20_000
 
 
 def show_costs(session: Session, arguments: argparse.Namespace) -> Exit:
-    """Print what a build would run, and what that costs.
-
-    Raises the errors of wrong recipes, and that of a lock which forbids a job.
-    """
+    """Print what a build would run and cost. Raises the errors of wrong recipes, and of a lock that forbids a job."""
     findings = session.findings()
     upgraded = upgrade(findings)
     whole = total(findings, arguments.jobs or session.parallel)
@@ -60,7 +56,9 @@ def show_costs(session: Session, arguments: argparse.Namespace) -> Exit:
         whole_fields = {"cost": costs.fields_of_build(whole), "upgrade": upgraded and upgraded.fields()}
         print(json.dumps({"jobs": jobs, **whole_fields}, ensure_ascii=False, indent=1))
     else:
-        grid.show([(_WORDS[each.state], each.job.recipe, each.job.name, _cost(each)) for each in findings])
+        costs_of_jobs = ("" if each.state == "cached" else costs.of_job(each) for each in findings)
+        rows = [(_WORDS[each.state], each.job.recipe, each.job.name) for each in findings]
+        grid.show([(*row, cost) for row, cost in zip(rows, costs_of_jobs, strict=True)])
         if whole is not None:
             print(costs.of_build(whole))
         if upgraded is not None:
@@ -70,10 +68,6 @@ def show_costs(session: Session, arguments: argparse.Namespace) -> Exit:
         if isinstance(finding.error, LockError):
             raise finding.error
     return Exit.OK
-
-
-def _cost(finding: Finding) -> str:
-    return "" if finding.state == "cached" else costs.of_job(finding)
 
 
 def show_waiting(session: Session, arguments: argparse.Namespace) -> Exit:
@@ -140,10 +134,7 @@ def _lines_of_machine(entry: MachineNeeded) -> list[str]:
 
 
 def build_again(words: Sequence[str], recipe: Path) -> NoReturn:
-    """Build, and build again after each change, until Ctrl-C raises KeyboardInterrupt.
-
-    The files of a build are those of its snapshot. A build that failed has none: then the project's files count.
-    """
+    """Build again after each change of the snapshot's files, or after a failure of the project's, until Ctrl-C."""
     own = [word for word in words if word != _OPTION]
     root = str(project_of(recipe))
     while True:
@@ -187,10 +178,7 @@ def _change(words: Sequence[str], root: str, before: dict[str, object], *, follo
 
 
 def _stat_rows(root: str) -> dict[str, object]:
-    """Return the stat row of each file of a project that is YAML, or that a YAML file of the project may name.
-
-    So a log of this command, in the project, is no change.
-    """
+    """Return the stat row of each file of a project that is YAML or that one may name: a log of this is no change."""
     names = [os.path.relpath(path, root) for path, _ in zip(folders.files_beside(root), range(_MOST), strict=False)]
     texts = [_text(os.path.join(root, name)) for name in names if name.endswith(_RECIPES)]
     rows: dict[str, object] = {}

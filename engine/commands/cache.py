@@ -131,7 +131,11 @@ def _verify(arguments: argparse.Namespace, root: Path) -> Exit:
     if shown:
         sys.stderr.write("\r\033[K")
     if arguments.json:
-        _print_json_verdict(verdict, root)
+        damages = [
+            {"path": _inside(each.path, root), "why": each.why, "mended": each.mended} for each in verdict.damages
+        ]
+        numbers = {name: getattr(verdict, name) for name in ("records", "files", "bytes", "orphans", "swept")}
+        print(json.dumps({"damaged": damages, **numbers}))
     else:
         _print_verdict(verdict, root)
     is_proven = not arguments.provenance or _check_provenance(root, as_json=arguments.json)
@@ -174,14 +178,6 @@ def _print_verdict(verdict: Verdict, root: Path) -> None:
         print("everything is as it was stored")
 
 
-def _print_json_verdict(verdict: Verdict, root: Path) -> None:
-    damages = [
-        {"path": _inside(damage.path, root), "why": damage.why, "mended": damage.mended} for damage in verdict.damages
-    ]
-    numbers = {name: getattr(verdict, name) for name in ("records", "files", "bytes", "orphans", "swept")}
-    print(json.dumps({"damaged": damages, **numbers}))
-
-
 def _inside(path: Path, root: Path) -> str:
     """Return a path relative to the store; the path of a source outside the store stays as it is."""
     return path.relative_to(root.absolute()).as_posix() if path.is_relative_to(root.absolute()) else str(path)
@@ -210,10 +206,7 @@ def _collect(arguments: argparse.Namespace, root: Path) -> Exit:
 
 
 def _is_confirmed(preview: Collected, *, ask: bool) -> bool:
-    """Tell whether a collection may remove the records of `preview`: at most half of the store, or with consent.
-
-    Raises UsageError where more than half of the store would go and nobody can be asked.
-    """
+    """Tell whether a collection removes at most half, or the user agrees. Raises UsageError without a terminal."""
     if preview.share <= _MOST:
         return True
     if not ask:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import datetime as dt
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
@@ -86,7 +85,6 @@ def _export(arguments: argparse.Namespace) -> Exit:
 
 
 def _pushed(session: Session, tier: Tier) -> Exit:
-
     if tier.settings.signer is None and not tier.settings.trust.everything:
         raise UsageError(
             "nothing is pushed without a signature, and there is no signing key",
@@ -180,7 +178,6 @@ def _tier(store: Store, place: Any) -> Tier:
 
 @contextmanager
 def _progress(tier: Tier) -> Iterator[None]:
-    """Show on a terminal how many bytes have travelled."""
     from engine.report import progress
 
     with progress.transfer_bar(tier.shown) as tier.counts.on_bytes:
@@ -188,10 +185,7 @@ def _progress(tier: Tier) -> Iterator[None]:
 
 
 def _push_records(tier: Tier, variants: Iterable[PlannedVariant], findings: Iterable[Finding]) -> int:
-    """Push every record of the variants that the store has, and return the number of records.
-
-    Raises UserError: the first error of the remote, or one that names jobs without a record.
-    """
+    """Push all stored records of the variants; return their number. Raises the remote's first error, or StepError."""
     records = {(each.job.recipe, each.job.name): each.record for each in findings}
     count, missing = 0, []
     for variant in variants:
@@ -262,6 +256,7 @@ def _trust_store(path: Path) -> None:
 
 
 def _changed(arguments: argparse.Namespace, listed: dict[bytes, TrustedKey]) -> bool:
+    from engine.store.remote import trust
     from engine.store.remote.keys import PublicKey
     from engine.store.remote.trust import TrustedKey
 
@@ -272,7 +267,8 @@ def _changed(arguments: argparse.Namespace, listed: dict[bytes, TrustedKey]) -> 
             raise UsageError(
                 f"the key {key} is revoked", hint="`recipe cache trust --forget KEY` takes it off the list"
             )
-        listed[key.raw] = TrustedKey(key, _name(arguments.name), _day(arguments.until))
+        until = None if arguments.until is None else trust.day(arguments.until, "--until")
+        listed[key.raw] = TrustedKey(key, _name(arguments.name), until)
         changed = True
     if arguments.revoke:
         key = PublicKey.parse(arguments.revoke)
@@ -291,9 +287,3 @@ def _name(text: str) -> str:
     if text and (not text.isprintable() or any(letter.isspace() for letter in text)):
         raise UsageError(f"{text!r} is no name for a key", hint="a name has no spaces: ci, anna@example.com")
     return text
-
-
-def _day(text: str | None) -> dt.date | None:
-    from engine.store.remote import trust
-
-    return None if text is None else trust.day(text, "--until")

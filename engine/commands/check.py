@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING
 
 from engine.commands import options
 from engine.errors import Exit
-
-if TYPE_CHECKING:
-    from engine.recipe.schema import Recipe
 
 _NO_MODEL = "not checked: lengths, axes and memory against the model, which is not here yet (fetch checks them)"
 
@@ -23,6 +19,7 @@ def run(arguments: argparse.Namespace) -> Exit:
     """Print a line for each variant. Raises UserError, with the errors of all recipes that cannot be built."""
     from engine.builder.recipe_check import boards, examine, newer
     from engine.builder.selection import select
+    from engine.runtimes import registry
 
     examination = examine(select(arguments.recipes, **options.reading(arguments)))
     for path in examination.abstract:
@@ -32,7 +29,12 @@ def run(arguments: argparse.Namespace) -> Exit:
         print(f"{variant.loaded.path}: {variant.name} is fine: {' '.join(job.name for job in variant.jobs)}")
         if not checked.model:
             print(f"  {_NO_MODEL}")
-        _print_candidates(variant.loaded.recipe)
+        # The runtimes that a build measures, for a recipe whose runtime stands for several.
+        recipe = variant.loaded.recipe
+        *others, last = registry.of(recipe).candidates(recipe) or ("",)
+        if last:
+            names = " and ".join(filter(None, (", ".join(others), last)))
+            print(f"  a build measures {names}, and keeps the fastest that validates")
         if checked.untried is not None:
             print(f"  not tried: {checked.untried}; the build shows whether the export works")
         if checked.not_verified is not None:
@@ -41,13 +43,3 @@ def run(arguments: argparse.Namespace) -> Exit:
     for text in dict.fromkeys((*boards(variants), *newer(variants))):
         print(f"note: {text}")
     return Exit.OK
-
-
-def _print_candidates(recipe: Recipe) -> None:
-    """Print which runtimes a build measures, for a recipe whose runtime stands for several."""
-    from engine.runtimes import registry
-
-    *others, last = registry.of(recipe).candidates(recipe) or ("",)
-    if last:
-        names = " and ".join(filter(None, (", ".join(others), last)))
-        print(f"  a build measures {names}, and keeps the fastest that validates")

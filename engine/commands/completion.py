@@ -54,7 +54,6 @@ def _parsers(parser: argparse.ArgumentParser) -> Iterable[argparse.ArgumentParse
 
 
 def _recipes(prefix: str, **_: object) -> list[str]:
-    """Return the recipes and folders whose paths begin with `prefix`."""
     folder, _slash, start = prefix.rpartition("/")
     place = Path(folder) if folder or not prefix.startswith("/") else Path("/")
     try:

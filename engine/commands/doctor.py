@@ -25,10 +25,7 @@ _TOOLS = {
     "transformers": "Hugging Face models",
     "huggingface_hub": "hf: sources",
 }
-"""Python packages that do not depend on the runtime, and their purposes.
-
-The Python packages that a runtime needs are listed by the runtime itself (`tools_for`).
-"""
+"""Python packages that any runtime needs, and their purposes; `tools_for` of a runtime has the others."""
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -42,10 +39,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> Exit:
-    """Print the facts of the machine, the tools and their purposes, and the runtimes and servers that can be used.
-
-    With `--for`, print what the machine lacks for the recipes. Raises UserError for recipes that cannot be planned.
-    """
+    """Print facts, tools, runtimes and servers; with `--for`, what recipes lack here. Raises UserError."""
     if arguments.on is not None:
         return _cluster(arguments.on, arguments.recipes or ())
     if arguments.recipes is not None:
@@ -202,10 +196,7 @@ def _store() -> str:
 
 
 def _settings() -> list[tuple[str, str, str]]:
-    """Return the settings of builds in this folder: each with its value, and where it comes from.
-
-    Raises UserError for a wrong `recipe.toml` and for wrong settings of the user.
-    """
+    """Return the settings of builds in this folder, each with its value and its origin. Raises UserError."""
     from engine.builder.executors.executor import default_slots
     from engine.recipe import settings_file
     from engine.store.remote import settings

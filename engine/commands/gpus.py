@@ -41,32 +41,19 @@ def run(arguments: argparse.Namespace) -> Exit:
 def _print_json(chosen: Iterable[Gpu], *, refused: bool) -> None:
     import json
 
-    from engine.gpus import SOURCES, UNSUPPORTED
+    from engine.gpus import SOURCES, UNSUPPORTED, Gpu
+    from engine.gpus.gpu import UnsupportedGpu
 
-    rows: list[dict[str, object]] = [
-        {
-            "name": gpu.name,
-            "architecture": gpu.architecture,
-            "sm": gpu.sm,
-            "memory_gib": gpu.memory_gib,
-            "dtypes": list(gpu.dtypes),
-            "dla": gpu.dla,
-            **{name: getattr(gpu, name) for name in ("tensorrt", "tensorrt_rtx")},
-            "aliases": list(gpu.aliases),
-            "sources": [{"title": SOURCES[tag][0], "url": SOURCES[tag][1]} for tag in gpu.sources],
-        }
-        for gpu in chosen
-    ]
-    rows += [
-        {
-            "name": old.name,
-            "sm": old.sm,
-            "refused": old.why,
-            "aliases": list(old.aliases),
-            "sources": [{"title": SOURCES[tag][0], "url": SOURCES[tag][1]} for tag in old.sources],
-        }
-        for old in (UNSUPPORTED if refused else ())
-    ]
+    names = ("name", "architecture", "sm", "memory_gib", "dtypes", "dla", "tensorrt", "tensorrt_rtx")
+    rows: list[dict[str, object]] = []
+    every: list[Gpu | UnsupportedGpu] = [*chosen, *(UNSUPPORTED if refused else ())]
+    for gpu in every:
+        if isinstance(gpu, Gpu):
+            fields = {name: getattr(gpu, name) for name in names}
+        else:
+            fields = {"name": gpu.name, "sm": gpu.sm, "refused": gpu.why}
+        sources = [{"title": SOURCES[tag][0], "url": SOURCES[tag][1]} for tag in gpu.sources]
+        rows.append({**fields, "aliases": gpu.aliases, "sources": sources})
     print(json.dumps(rows, indent=1))
 
 
@@ -110,10 +97,7 @@ def _print_table(chosen: Sequence[Gpu]) -> None:
 
 
 def _row(gpu: Gpu) -> tuple[str, ...]:
-    """Return the cells of a GPU's row in the table of GPUs.
-
-    In the cell of dtypes, blanks take the place of a dtype that the GPU lacks.
-    """
+    """Return the cells of a GPU's row, with blanks in place of the dtypes that the GPU lacks."""
     from engine.gpus import DTYPES
 
     dtypes = " ".join(dtype if dtype in gpu.dtypes else " " * len(dtype) for dtype in DTYPES)

@@ -28,10 +28,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> Exit:
-    """Print the graph of all jobs; jobs that several variants share are drawn once.
-
-    Raises UsageError where the jobs after a step or a file are asked for, and no job is of the step or reads the file.
-    """
+    """Print the graph, jobs of several variants once. Raises UsageError where `--from` is no step and no file read."""
     from engine import api
     from engine.builder import plan_graph
     from engine.report import graph

@@ -136,16 +136,14 @@ def _before_command(words: Sequence[str], commands: Sequence[str]) -> str:
 
 
 def refuse_in_place_of_recipe(word: str, parser: ArgumentParser) -> None:
-    """Raise UsageError for `word`, which stands where a recipe does and is no file, if it is K=V or a step.
-
-    The hint names an option of the command of `parser`; if the command has none for it, a command that has.
-    """
+    """Raise UsageError for a word in place of a recipe that is K=V or a step, with a hint that fits the command."""
     from engine.recipe import outline
 
     key, equals, value = word.partition("=")
     if equals and outline.is_known(key.split(".")):
         way = f"--set {key}={value}"
-        hint = f"a field is changed with {way}" if "--set" in _options(parser) else _for_one_build(way)
+        once = f"`recipe build RECIPE.yaml {way}` changes a field for one build; write into the recipe what is to stay"
+        hint = f"a field is changed with {way}" if "--set" in _options(parser) else once
         raise UsageError(f"{word!r} is no recipe", hint=hint)
     if word.isidentifier() or "-" in word:
         near = [step for step in _steps() if step == word.replace("_", "-")]
@@ -153,10 +151,6 @@ def refuse_in_place_of_recipe(word: str, parser: ArgumentParser) -> None:
             one = f"`recipe why RECIPE.yaml {near[0]}` and `recipe logs RECIPE.yaml {near[0]}` are about one step"
             hint = f"write RECIPE.yaml --to {near[0]}" if "--to" in _options(parser) else one
             raise UsageError(f"{word!r} is a step and no recipe", hint=hint)
-
-
-def _for_one_build(way: str) -> str:
-    return f"`recipe build RECIPE.yaml {way}` changes a field for one build; write into the recipe what is to stay"
 
 
 def _options(parser: ArgumentParser) -> list[str]:
@@ -205,7 +199,6 @@ def _meant_options(name: str) -> list[str]:
 
 
 def _near_options(name: str, known: Sequence[str]) -> list[str]:
-    """Return the option that begins with `name`, or that looks like it."""
     words = [option for option in known if option.startswith("--") and name.startswith("--")]
     longer = [option for option in words if option.startswith(name) or name.startswith(f"{option}-")]
     bare = [option.removeprefix("--") for option in words if option != "--help"]

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
     from engine.builder.summary import Summary
     from engine.kit.accuracy.layers import ComparedLayer
-    from engine.runtimes.execution import Execution
 
 _SHOWN = 12
 """The number of layers that are printed, those that lose most."""
@@ -35,10 +34,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> Exit:
-    """Print, for each variant, the layers whose operators lose most cosine.
-
-    Raises UsageError where Polygraphy is missing, or where a recipe is not built so far.
-    """
+    """Print the layers that lose most. Raises UsageError without Polygraphy, and for a recipe that is not built."""
     from engine import api
     from engine.builder.summary import summarize
     from engine.kit.accuracy import layers
@@ -86,7 +82,9 @@ def _compared(summary: Summary, folders: dict[str, Path], count: int) -> tuple[s
     from engine.kit.inputs import cases
 
     inputs = [case.inputs for case in cases.load(folders["cases"])[:count]]
-    execution = _execution(summary)
+    steps = [job.step for job in summary.variant.jobs]
+    validating = [step.execution for step in steps if step.makes == "validated" and hasattr(step, "execution")]
+    execution = validating[0] if validating else None
     hardware = None if execution is None else execution.needs
     if execution is None or hardware is None:
         return "in ONNX Runtime on the CPU", layers.compare(folders["original"], folders["built"], inputs)
@@ -98,12 +96,6 @@ def _compared(summary: Summary, folders: dict[str, Path], count: int) -> tuple[s
     device = execution.by.beside("layers").on_device(execution)
     place = f"in {execution.by.title} on {hardware}"
     return place, layers.compare(folders["original"], folders["built"], inputs, device)
-
-
-def _execution(summary: Summary) -> Execution | None:
-    """Return how the model of a recipe is validated."""
-    steps = (job.step for job in summary.variant.jobs)
-    return next((step.execution for step in steps if step.makes == "validated" and hasattr(step, "execution")), None)
 
 
 def _print(every: Sequence[ComparedLayer]) -> None:

@@ -34,10 +34,7 @@ class ListedRecipe:
 
     recipe: str
     state: str
-    """`up to date`, `cached`, `would rebuild`, `never built`, `failed`, `waiting` or `wrong`.
-
-    `cached`: everything is stored, and the last build was of other fields of the recipe.
-    """
+    """`up to date`, `cached` (last built otherwise), `would rebuild`, `never built`, `failed`, `waiting` or `wrong`."""
     names: Sequence[str] = ()
     """The names of the variants; () where a snapshot answered."""
     jobs: int | None = None

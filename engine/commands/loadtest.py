@@ -24,10 +24,7 @@ _MOST_ERRORS = 0.01
 _SPARE = {"mean": 3, "max": 2, "p90": 1}
 """The columns for which a narrow terminal has no room, the largest number first."""
 _COLUMN_WIDTH = 7
-"""The smallest width of a column in the table of a load test, in characters.
-
-The cells do not decide the width, because each row is printed before the cells of later rows are measured.
-"""
+"""The smallest width of a column in characters: rows are printed before the cells of later rows are known."""
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -95,6 +92,7 @@ def _measured(
 ) -> Iterator[LoadFigures]:
     """Yield the measured figures of each load; perf_analyzer or processes of recipe send the requests."""
     from engine.client import encoded, load, perf_analyzer
+    from engine.client.generator import LoadSettings
 
     requests = query.requests_of(arguments, model, rows_each=arguments.batch)
     # A request that the server refuses ends the test before any load.
@@ -103,7 +101,7 @@ def _measured(
             pass
     else:
         client.infer(model, requests[0].arrays)
-    settings = load.LoadSettings(
+    settings = LoadSettings(
         arguments.duration, arguments.warm_up, arguments.timeout, arguments.arrivals, arguments.seed,
         count_tokens=model.generates and any(output.name == encoded.TOKENS for output in model.outputs),
         streams=model.decoupled,
@@ -120,10 +118,7 @@ def _measured(
 
 
 def _program(model: ModelMetadata, points: list[Point], arguments: argparse.Namespace) -> tuple[Path | None, str]:
-    """Return the path of perf_analyzer and its version; None where processes of recipe send the requests.
-
-    Raises StepError where the user demands perf_analyzer and perf_analyzer cannot run on this machine.
-    """
+    """Return perf_analyzer and its version, or None. Raises StepError where it is demanded and cannot run."""
     from engine.client import perf_analyzer
 
     demanded = arguments.by == "perf_analyzer" or arguments.perf_analyzer is not None

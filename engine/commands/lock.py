@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING
 
 from engine.commands import options
 from engine.errors import Exit
-
-if TYPE_CHECKING:
-    from engine.lockfile.content import Lock
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -23,14 +19,10 @@ def run(arguments: argparse.Namespace) -> Exit:
     from engine import api
 
     for locked in api.lock(arguments.recipes, **options.reading(arguments)):
-        print(f"{locked.path}: {'written' if locked.changed else 'up to date'}, {_extent(locked.lock)}")
+        jobs = [job for variant in locked.lock.variants.values() for job in variant.jobs.values()]
+        everywhere = [job.output for job in jobs if job.output]
+        outputs = [*everywhere, *(each for section in locked.lock.machines for each in section.outputs.values())]
+        artifacts = sum(each.artifact is not None for each in outputs)
+        state = "written" if locked.changed else "up to date"
+        print(f"{locked.path}: {state}, {len(jobs)} jobs, {len(outputs)} keys, {artifacts} artifacts")
     return Exit.OK
-
-
-def _extent(lock: Lock) -> str:
-    """Return the numbers of jobs, keys and artifacts in a lock, as text."""
-    everywhere = [job.output for variant in lock.variants.values() for job in variant.jobs.values() if job.output]
-    outputs = [*everywhere, *(each for section in lock.machines for each in section.outputs.values())]
-    jobs = sum(len(variant.jobs) for variant in lock.variants.values())
-    artifacts = sum(each.artifact is not None for each in outputs)
-    return f"{jobs} jobs, {len(outputs)} keys, {artifacts} artifacts"

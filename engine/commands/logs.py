@@ -19,10 +19,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> Exit:
-    """Print the logs of a recipe's jobs, each under a heading if there is more than one log.
-
-    Raises UsageError for a recipe without logs.
-    """
+    """Print the logs of the jobs, under headings if there are several. Raises UsageError where there is none."""
     from engine.builder.job import step_of
     from engine.builder.planning import variants
     from engine.builder.selection import select

@@ -22,11 +22,7 @@ def add_recipes(
     whole: bool = False,
     about: str = "a recipe's YAML file",
 ) -> None:
-    """Add the argument RECIPE and the options for reading recipes.
-
-    With `whole`, the command handles recipes with all their variants: the options `--set` (change fields) and `--only`
-    (choose variants) are left out.
-    """
+    """Add RECIPE and the options for reading recipes; `whole`: with all variants, without `--set` and `--only`."""
     count = ("+" if needed else "*") if many else 1
     parser.add_argument("recipes", metavar="RECIPE", nargs=count, type=partial(_recipe, parser), help=about)
     add_reading(parser, whole=whole)

@@ -73,10 +73,7 @@ def build(arguments: argparse.Namespace, session: Session, *, allow_waiting: boo
 
 
 def refuse_twin_models(variants: Sequence[PlannedVariant], *, apart: str) -> None:
-    """Raise RecipeError for a recipe that Triton cannot serve, and for two packages whose models have one name.
-
-    `apart` is the command's own hint, beside another name for one of the models.
-    """
+    """Raise RecipeError for what Triton cannot serve and for two models of one name; `apart` ends the second hint."""
     from engine.runtimes import registry
 
     owners: dict[str, PlannedVariant] = {}

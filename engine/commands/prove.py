@@ -60,10 +60,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> Exit:
-    """Run all parts for each variant that this machine can run, and write the bundle, whatever happens.
-
-    Raises HardwareError, before anything is built, where no variant can run here.
-    """
+    """Run all parts and write the bundle, whatever happens. Raises HardwareError first where no variant can run."""
     from engine import api
     from engine.builder import facts
     from engine.report import bundle
@@ -86,7 +83,8 @@ def run(arguments: argparse.Namespace) -> Exit:
                 _Variant(arguments, proof, replace(session, variants=(variant,)), logs).prove()
     except KeyboardInterrupt:
         proof.is_interrupted = True
-        _talk("interrupted: what is done goes into the bundle; once more ends it at once")
+        what = "interrupted: what is done goes into the bundle; once more ends it at once"
+        print(what, file=sys.stderr, flush=True)
         for name in obstacles.keys() - {each.recipe for each in proof.outcomes}:
             proof.skip(name, "all", "interrupted before")
     finally:
@@ -103,10 +101,7 @@ def run(arguments: argparse.Namespace) -> Exit:
 
 
 def _obstacles(session: Session, machine: Mapping[str, str]) -> dict[str, str]:
-    """Print what is here, and which variants can run; return why a variant cannot run here, by variant, else "".
-
-    Raises HardwareError where no variant can run.
-    """
+    """Print what is here; return why each variant cannot run, else "". Raises HardwareError where none can."""
     from engine.commands import doctor
     from engine.report import grid
     from engine.runtimes import requirements
@@ -293,9 +288,10 @@ class _Variant:
         from engine.client import load
         from engine.client.client import Client
         from engine.client.figures import NotMeasured
+        from engine.client.generator import LoadSettings
 
         points = [load.Point(concurrency=clients) for clients in _CLIENTS]
-        settings = load.LoadSettings(_SECONDS, _WARM_UP, _TIMEOUT)
+        settings = LoadSettings(_SECONDS, _WARM_UP, _TIMEOUT)
         failed: dict[str, int] = {}
         with Client(url, timeout=_TIMEOUT) as client:
             for figures in load.sweep(client, model, [each.arrays for each in requests], points, settings):
@@ -307,7 +303,3 @@ class _Variant:
                 failed |= figures.errors.messages
         if failed:
             raise StepError("requests failed under load", [f"{count} x {text}" for text, count in failed.items()])
-
-
-def _talk(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)

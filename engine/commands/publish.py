@@ -36,9 +36,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> Exit:
     """Publish the package of each recipe, or list what is published."""
+    if arguments.list and (arguments.recipes or arguments.dry_run):
+        raise UsageError("--list takes nothing but the URL", hint="recipe publish --list URL")
     if arguments.list:
-        if arguments.recipes or arguments.dry_run:
-            raise UsageError("--list takes nothing but the URL", hint="recipe publish --list URL")
         return _list(arguments)
     if not arguments.recipes:
         raise UsageError(
@@ -117,7 +117,11 @@ def _publish(arguments: argparse.Namespace) -> Exit:
             result = asyncio.run(publisher.plan() if arguments.dry_run else publisher.publish())
         results.append(_result_fields(package, result, repository.shown))
         if not arguments.json:
-            print("\n".join([*_damaged(package, result, repository.shown), _text(package, result, repository.shown)]))
+            for version, file in result.damaged.items():
+                what = f"{package.name} version {version} is damaged: {file} is not as it was published"
+                place = f"version {result.version} takes its place, and version {version} can be removed"
+                print(f"{repository.shown}: {what}; {place}")
+            print(_text(package, result, repository.shown))
     if arguments.json:
         print(json.dumps(results, ensure_ascii=False, indent=1))
     return code
@@ -147,14 +151,6 @@ def _result_fields(package: PackageContent, result: Published, where: str) -> di
         "models": list(result.manifest.models), "files": list(result.written), "serves": result.serves,
         "damaged": {str(version): file for version, file in result.damaged.items()},
     }  # fmt: skip
-
-
-def _damaged(package: PackageContent, result: Published, where: str) -> list[str]:
-    return [
-        f"{where}: {package.name} version {version} is damaged: {file} is not as it was published; version "
-        f"{result.version} takes its place, and version {version} can be removed"
-        for version, file in result.damaged.items()
-    ]
 
 
 def _text(package: PackageContent, result: Published, where: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 from typing import TYPE_CHECKING
 
@@ -14,19 +15,13 @@ from engine.text import display
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    import numpy as np
-
     from engine.client.client import Client
     from engine.client.figures import Latencies, QueryFigures
     from engine.client.model_metadata import ModelMetadata
     from engine.client.requests import InferRequest
-    from engine.client.rows import QueryRow
 
 _TIMEOUT = 60.0
-"""Seconds to wait for a response by default: a copy of `client.TIMEOUT`.
-
-`client.TIMEOUT` is not imported, because the parser of the command line must not import `engine.client`.
-"""
+"""Seconds to wait for a response by default: `client.TIMEOUT`, which the parser of the command line must not import."""
 _LABEL = 100
 """Upper limit of the characters that are printed of a row's label; a longer label is cut."""
 
@@ -94,9 +89,13 @@ def run(arguments: argparse.Namespace) -> Exit:
     """Send the requests and print the answers; with --repeat send them again and print the latencies."""
     from engine.client.client import Client
 
-    _refuse_times_of_streams(arguments)
+    if arguments.stream and (arguments.repeat or arguments.statistics):
+        raise UsageError("--repeat and --statistics are about whole answers", hint="leave --stream out")
     with Client(arguments.url, timeout=arguments.timeout) as client:
-        model = client.choose(arguments.model, stream=_wants_stream(arguments))
+        stream = arguments.stream
+        if stream is None:  # as it comes, to people
+            stream = sys.stdout.isatty() and not (arguments.json or arguments.repeat or arguments.statistics)
+        model = client.choose(arguments.model, stream=stream)
         requests = requests_of(arguments, model)
         if model.decoupled:
             _stream(client, model, requests, arguments)
@@ -105,19 +104,7 @@ def run(arguments: argparse.Namespace) -> Exit:
     return Exit.OK
 
 
-def _refuse_times_of_streams(arguments: argparse.Namespace) -> None:
-    if arguments.stream and (arguments.repeat or arguments.statistics):
-        raise UsageError("--repeat and --statistics are about whole answers", hint="leave --stream out")
-
-
-def _wants_stream(arguments: argparse.Namespace) -> bool:
-    if arguments.stream is not None:
-        return bool(arguments.stream)
-    return sys.stdout.isatty() and not (arguments.json or arguments.repeat or arguments.statistics)
-
-
 def _ask(client: Client, model: ModelMetadata, requests: Sequence[InferRequest], arguments: argparse.Namespace) -> None:
-    """Send the requests of a query, and print the answers and the times."""
     from engine.client import timed_requests
     from engine.client.figures import Latencies, QueryFigures, milliseconds
 
@@ -134,7 +121,7 @@ def _ask(client: Client, model: ModelMetadata, requests: Sequence[InferRequest],
     figures = QueryFigures(first_ms, latency, statistics)
     if arguments.json:
         head = {"model": model.name, "protocol": client.address.protocol, "rows": rows}
-        _print_json({**head, **figures.to_json()})
+        print(json.dumps({**head, **figures.to_json()}, ensure_ascii=False))
     else:
         _print_times(model, figures, protocol=str(client.address.protocol))
 
@@ -142,33 +129,24 @@ def _ask(client: Client, model: ModelMetadata, requests: Sequence[InferRequest],
 def _answers(
     client: Client, model: ModelMetadata, requests: Sequence[InferRequest], *, as_json: bool
 ) -> tuple[list[Mapping[str, object]], list[float]]:
-    """Send each request once; return the answers, one for each row, and the seconds that each request took.
-
-    With `as_json`, the answers are returned as JSON. Without `as_json`, each answer is printed for people as soon as
-    the answer comes, and no answers are returned.
-    """
-    from engine.client import answers, timed_requests
+    """Send each request once; return the answers, as JSON or [] if they are printed as they come, and the seconds."""
+    from engine.client import answers
 
     json_rows: list[Mapping[str, object]] = []
     seconds: list[float] = []
     several = sum(len(request.rows) for request in requests) > 1
-    for response in timed_requests.first(client, model, requests):
+    for request in requests:
+        response = client.prepare(model, request.arrays)()
         seconds.append(response.seconds)
-        rows = answers.rows(response.outputs, len(response.request.rows))
+        rows = answers.rows(response.outputs(), len(request.rows))
         if as_json:
-            json_rows += [answers.as_json(row) for row in rows]
-        else:
-            _show(rows, response.request.rows, several=several)
+            json_rows += map(answers.as_json, rows)
+            continue
+        for number, row in enumerate(rows):
+            if several and number < len(request.rows):
+                print(f"> {display.one_line(request.rows[number].label, _LABEL)}")
+            print("\n".join(answers.shown(row)))
     return json_rows, seconds
-
-
-def _show(answer_rows: Sequence[Mapping[str, np.ndarray]], query_rows: Sequence[QueryRow], *, several: bool) -> None:
-    from engine.client import answers
-
-    for number, row in enumerate(answer_rows):
-        if several and number < len(query_rows):
-            print(f"> {display.one_line(query_rows[number].label, _LABEL)}")
-        print("\n".join(answers.shown(row)))
 
 
 def _print_times(model: ModelMetadata, figures: QueryFigures, *, protocol: str) -> None:
@@ -190,12 +168,6 @@ def _numbers(figures: Latencies | QueryFigures) -> Iterator[str]:
     return (f"{number.label} {number.text(getattr(figures, name))}" for name, number in numbers(type(figures)).items())
 
 
-def _print_json(line: Mapping[str, object]) -> None:
-    import json
-
-    print(json.dumps(line, ensure_ascii=False))
-
-
 def _stream(
     client: Client, model: ModelMetadata, requests: Sequence[InferRequest], arguments: argparse.Namespace
 ) -> None:
@@ -211,7 +183,8 @@ def _stream(
         for piece in client.stream(model, request.arrays):
             row = answers.rows(piece, len(request.rows))[0]
             if arguments.json:
-                _print_json({"model": model.name, "row": number, "piece": answers.as_json(row)})
+                piece_fields = {"model": model.name, "row": number, "piece": answers.as_json(row)}
+                print(json.dumps(piece_fields, ensure_ascii=False))
             elif "text" in row:
                 print(answers.text_of(row), end="", flush=True)
                 reason = answers.reason_of(row) or reason

@@ -48,16 +48,11 @@ def run(arguments: argparse.Namespace) -> Exit:
     _write(output, page)
     print(output)
     if arguments.open:
-        _open(output)
+        import webbrowser
+
+        if not webbrowser.open(output.absolute().as_uri()):
+            sys.stderr.write(f"note: no browser was found; open {output.absolute()} in one\n")
     return Exit.OK
-
-
-def _open(path: Path) -> None:
-    """Open a page in the user's browser; without one, say so."""
-    import webbrowser
-
-    if not webbrowser.open(path.absolute().as_uri()):
-        sys.stderr.write(f"note: no browser was found; open {path.absolute()} in one\n")
 
 
 def _write(path: Path, page: str) -> None:

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from engine.server.joint_repository import BuiltPackage
 
 _POLL_SECONDS = 0.2
+_STAND_IN = (
+    "Models are answered by stand-ins for Triton's own backends: the same answers, not the same speed (docs/serving.md)"
+)
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -107,10 +110,7 @@ def _serve(arguments: argparse.Namespace) -> Exit:
 
 
 def _image(variants: Sequence[PlannedVariant]) -> str | None:
-    """Return the container image of Triton that the recipes name; None where no recipe names an image.
-
-    Raises UsageError where the recipes name different images.
-    """
+    """Return the image of Triton that the recipes name, or None. Raises UsageError where they name different ones."""
     images = {variant.loaded.recipe.package.triton.image: variant.name for variant in variants}
     images.pop(None, None)
     if len(images) > 1:
@@ -130,11 +130,7 @@ def _unbuilt(arguments: argparse.Namespace, finished: Finished) -> Exit:
 def _packages(
     variants: Sequence[PlannedVariant], built: Mapping[str, Path], *, allow_waiting: bool
 ) -> list[BuiltPackage]:
-    """Return those packages of the recipes that can be served on this machine.
-
-    Raises HardwareError where a package waits for hardware; with `allow_waiting`, only where all packages wait for
-    hardware.
-    """
+    """Return the packages that can be served here. Raises HardwareError for one that waits or, if allowed, for all."""
     from engine.machine import cuda
     from engine.server import needs_of
     from engine.server.joint_repository import BuiltPackage
@@ -159,16 +155,34 @@ def _packages(
 
 
 def _say(arguments: argparse.Namespace, server: Server, why: str) -> None:
+    """Print the server's addresses, its models and a curl command for each, once all models are ready."""
     from engine.client.client import Client
-    from engine.client.curl import lines
-    from engine.report import served
+    from engine.client.curl import curl_line
+    from engine.report import grid
+    from engine.report.results import shown
+    from engine.server.installation import KIND_NAMES
 
-    with Client(f"http://{server.http}") as client:  # gRPC may need a certificate
-        curl = lines(f"http://{server.http}", client.entries())
+    addresses = {
+        "HTTP": f"http://{server.http}", "gRPC": f"grpc://{server.grpc}", "metrics": f"http://{server.metrics}/metrics",
+    }  # fmt: skip
+    models = {name: state.state for name, state in sorted(server.models.items())}
+    with Client(addresses["HTTP"]) as client:  # gRPC may need a certificate
+        curl = {entry.name: curl_line(addresses["HTTP"], entry) for entry in client.entries()}
     if arguments.json:
-        print(json.dumps(served.fields(server, why, curl), ensure_ascii=False), flush=True)
+        about = {"kind": server.kind, "version": server.version, "why": why, "stand_in": server.stand_in}
+        fields = {
+            "event": "serve", "state": "ready", "server": about,
+            **{name.lower(): address for name, address in addresses.items()},
+            "models": models, "curl": curl, "pid": server.pid, "log": str(Path(server.log).absolute()),
+        }  # fmt: skip
+        print(json.dumps(fields, ensure_ascii=False), flush=True)
         return
-    print("\n".join(served.lines(server, why, curl)), flush=True)
+    print(f"Triton {server.version}, {KIND_NAMES[server.kind]}: {why}")
+    if server.stand_in:
+        print(_STAND_IN)
+    grid.show([*models.items()], indent=2)
+    grid.show([*addresses.items(), ("log", shown(server.log))])
+    print("\n".join(curl.values()), flush=True)
     _talk("ready; Ctrl-C stops it")
 
 

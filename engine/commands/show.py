@@ -41,7 +41,7 @@ def run(arguments: argparse.Namespace) -> Exit:
         raise UsageError("--provenance is text or --json", hint="leave --markdown and --csv out")
     if arguments.provenance:
         return _show_provenance(arguments)
-    engines = [path for path in arguments.recipes if _is_engine(path)]
+    engines = [path for path in arguments.recipes if path.suffix in _ENGINES or (path / _PASSPORT).is_file()]
     if not engines:
         return _show_recipes(arguments)
     if len(engines) < len(arguments.recipes):
@@ -52,10 +52,6 @@ def run(arguments: argparse.Namespace) -> Exit:
     if arguments.markdown or arguments.csv:
         raise UsageError("a passport is text or --json", hint="leave --markdown and --csv out")
     return _show_engines(engines, as_json=arguments.json)
-
-
-def _is_engine(path: Path) -> bool:
-    return path.suffix in _ENGINES or (path / _PASSPORT).is_file()
 
 
 def _show_engines(paths: Sequence[Path], *, as_json: bool) -> Exit:
@@ -95,7 +91,8 @@ def _show_recipes(arguments: argparse.Namespace) -> Exit:
         print(json.dumps([summary.to_json() for summary in summaries], ensure_ascii=False, indent=1))
         return Exit.OK
     if len(summaries) > 1 or arguments.markdown or arguments.csv:
-        return _show_table(session, summaries, form=_form(arguments))
+        form = "markdown" if arguments.markdown else "csv" if arguments.csv else "text"
+        return _show_table(session, summaries, form=form)
     for summary in summaries:
         print(table(summary), end="")
         for about in () if summary.facts is None else summary.facts.licenses:
@@ -105,10 +102,6 @@ def _show_recipes(arguments: argparse.Namespace) -> Exit:
         if unknown := not_verified(summary.variant):
             print(f"  warning: not verified: {unknown}")
     return Exit.OK
-
-
-def _form(arguments: argparse.Namespace) -> str:
-    return "markdown" if arguments.markdown else "csv" if arguments.csv else "text"
 
 
 def _show_table(session: Session, summaries: Sequence[Summary], *, form: str) -> Exit:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING
@@ -15,9 +16,10 @@ from engine.text import suggestions
 
 if TYPE_CHECKING:
     from engine.builder.lookup import Lookup
-    from engine.builder.trace.coverage import Trace, TraceGroup
+    from engine.builder.trace.coverage import Trace
     from engine.builder.why import Finding
     from engine.key import Change
+
 _KINDS = ("inputs", "code", "tools", "facts", "env", "allowed")
 """The order in which the kinds of rows are printed."""
 
@@ -32,10 +34,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> Exit:
-    """Print the state of each job, and what changed in each job's key.
-
-    Raises UsageError for a job that the plan lacks.
-    """
+    """Print each job's state and what changed in its key. Raises UsageError for a job that the plan lacks."""
     from engine import api
     from engine.builder.executors.executor import default_slots
     from engine.builder.why import total
@@ -87,7 +86,11 @@ def _fields(finding: Finding) -> dict[str, object]:
         "recipe": finding.job.recipe,
         "job": finding.job.name,
         "state": finding.state,
-        "changes": [_change_fields(change, finding) for change in finding.changes],
+        "changes": [
+            {"row": each.row, "old": each.old, "new": each.new}
+            | ({"reason": reason} if (reason := finding.reasons.get(each.row)) else {})
+            for each in finding.changes
+        ],
         "cost": costs.fields_of_job(finding),
     }
     if choice := table_lines.choice_of_job(finding):
@@ -97,11 +100,6 @@ def _fields(finding: Finding) -> dict[str, object]:
     if finding.error is not None:
         fields["error"] = finding.error.fields()
     return fields
-
-
-def _change_fields(change: Change, finding: Finding) -> dict[str, object]:
-    reason = finding.reasons.get(change.row)
-    return {"row": change.row, "old": change.old, "new": change.new, **({"reason": reason} if reason else {})}
 
 
 def _lines(findings: list[Finding]) -> list[str]:
@@ -162,19 +160,27 @@ def _show_reads(lookup: Lookup, findings: Sequence[Finding], *, as_json: bool) -
 
     pairs = [(each, None if each.record is None else trace_of_record(lookup, each.record)) for each in findings]
     if as_json:
-        print(json.dumps([_trace_fields(finding, trace) for finding, trace in pairs], ensure_ascii=False, indent=1))
+        fields = [
+            {"recipe": each.job.recipe, "job": each.job.name, "state": each.state, "read": trace and trace.to_json()}
+            for each, trace in pairs
+        ]
+        print(json.dumps(fields, ensure_ascii=False, indent=1))
         return
     for finding, trace in pairs:
         print(f"{finding.job.recipe} {finding.job.name}:")
-        for line in [f"  {_nothing(finding)}"] if trace is None else _lines_of_trace(trace):
-            print(line)
+        if trace is not None:
+            print("\n".join(_lines_of_trace(trace)))
+        elif finding.record is None:
+            print(f"  {finding.state}: there is no result yet; `recipe why` says why")
+        else:
+            print("  the job ran in a version that kept no trace; `recipe build --force STEP` runs it again")
 
 
 def _lines_of_trace(trace: Trace) -> Iterator[str]:
     """Yield the lines about a job's trace: a line for each row of the key, then what no row covers."""
     from engine.builder.trace import gaps
 
-    for group in sorted(trace.groups, key=_rank):
+    for group in sorted(trace.groups, key=lambda each: (_KINDS.index(re.split("[. ]", each.cover)[0]), each.cover)):
         reason = f"  ({group.reason})" if group.reason else ""
         more = f" and {group.more} more" if group.more else ""
         yield f"  {group.cover}: {', '.join(group.names)}{more}{reason}"
@@ -184,23 +190,3 @@ def _lines_of_trace(trace: Trace) -> Iterator[str]:
         yield f"  NOT covered: {gaps.sentence(gap)}"
     if trace.more_gaps:
         yield f"  NOT covered: {trace.more_gaps} more"
-
-
-def _rank(group: TraceGroup) -> tuple[int, str]:
-    kind = group.cover.partition(".")[0].partition(" ")[0]
-    return (_KINDS.index(kind), group.cover)
-
-
-def _nothing(finding: Finding) -> str:
-    if finding.record is None:
-        return f"{finding.state}: there is no result yet; `recipe why` says why"
-    return "the job ran in a version that kept no trace; `recipe build --force STEP` runs it again"
-
-
-def _trace_fields(finding: Finding, trace: Trace | None) -> dict[str, object]:
-    return {
-        "recipe": finding.job.recipe,
-        "job": finding.job.name,
-        "state": finding.state,
-        "read": None if trace is None else trace.to_json(),
-    }

@@ -15,10 +15,9 @@ from engine.kit.triton import config as configs
 from engine.kit.triton.config import Config
 from engine.publishing.package import PackageContent, PublishedModel, warmup_name
 
-PACKAGE, VERSION, KEY, SHA256, RECIPE = (
-    "recipe_package", "recipe_version", "recipe_key", "recipe_sha256", "recipe_name"
-)  # fmt: skip
-_OWN = (PACKAGE, VERSION, KEY, SHA256, RECIPE)
+_PACKAGE = "recipe_package"
+_OWN = (_PACKAGE, "recipe_version", "recipe_key", "recipe_sha256", "recipe_name")
+"""The parameters that say what a configuration serves."""
 _CALLED = ("max_batch_size", "input", "output", "model_transaction_policy", "sequence_batching")
 """The fields that a client of the entry notices."""
 _FREE = ("version_policy", "parameters", "instance_group", "dynamic_batching", "response_cache", "metric_tags")
@@ -56,11 +55,6 @@ def parsed(data: bytes) -> Config:
         raise ValueError(str(error)) from error
 
 
-def fact(config: Config, name: str) -> str:
-    """Return one of the published parameters; empty where the configuration has none."""
-    return str(config.parameters[name].string_value) if name in config.parameters else ""
-
-
 def versions(config: Config) -> tuple[int, ...]:
     """Return the versions that a published configuration serves."""
     return tuple(config.version_policy.specific.versions)
@@ -79,19 +73,18 @@ def refuse(package: PackageContent, published: Mapping[str, Config], where: str)
         config = published.get(model.name)
         if config is None:
             continue
-        owner = fact(config, PACKAGE)
+        owner = config.parameters[_PACKAGE].string_value if _PACKAGE in config.parameters else ""
         if owner != package.name:
             whose = f"it belongs to the package {owner}" if owner else "`recipe publish` did not write it"
             raise UsageError(
                 f"{where}/{model.name} is there already, and {whose}",
                 hint="choose another package.triton.name (and package.triton.ensemble, if set), or another URL",
             )
-    is_entry = {model.name: model is package.entry for model in package.models}
     differing = [
         f"{model.name}: {field}"
         for model in package.models
         if model.name in published
-        for field in _differences(model.config, published[model.name], entry=is_entry[model.name])
+        for field in _differences(model.config, published[model.name], entry=model is package.entry)
     ]
     if differing:
         raise UsageError(
@@ -107,11 +100,8 @@ def _differences(new: Config, old: Config, *, entry: bool) -> list[str]:
     new, old = _bare(new), _bare(old)
     names = _CALLED if entry else tuple(each.name for each in new.DESCRIPTOR.fields if each.name not in _FREE)
     differing = [name for name in names if _value(new, name) != _value(old, name)]
-    if not entry and [list(each.profile) for each in new.instance_group] != [
-        list(each.profile) for each in old.instance_group
-    ]:
-        differing.append("instance_group.profile")
-    return differing
+    profiles = [[list(each.profile) for each in config.instance_group] for config in (new, old)]
+    return differing if entry or profiles[0] == profiles[1] else [*differing, "instance_group.profile"]
 
 
 def _value(config: Config, name: str) -> Any:

@@ -105,9 +105,8 @@ class Publisher:
             return Published(state, known.version, known, written, current, self._damaged)
         version = max(listing.numbers(self._package.name, self._names), default=0) + 1
         planned = manifest_of(self._package, version, 0.0)
-        return Published(
-            PublishState.PLANNED, version, planned, (*planned.files, *self._configs()), current, self._damaged
-        )
+        written = (*planned.files, *self._configs())
+        return Published(PublishState.PLANNED, version, planned, written, current, self._damaged)
 
     async def publish(self) -> Published:
         """Publish the package. Raises UserError; what a failed or killed run leaves is never loaded."""
@@ -203,8 +202,8 @@ class Publisher:
     async def _claims(self, version: int, data: bytes) -> bool:
         """Tell whether this publisher has claimed a number.
 
-        Since the listing, another publisher may have claimed the number, decided, and removed its claim. A server may
-        also check and write in two moments, so the claim is read again.
+        Another publisher may have claimed, decided and removed its claim since the listing, and a server may check and
+        write in two moments: the claim is read again.
         """
         claim = claim_name(self._package.name, version)
         if not await self._repository.create(claim, data) or await self._repository.read(claim) != data:

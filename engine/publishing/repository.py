@@ -12,7 +12,7 @@ import secrets
 import shutil
 import socket
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TypeVar
@@ -55,7 +55,7 @@ class ModelRepository:
             raise UsageError(f"{url} names no folder of this machine", hint="write file:///PATH, with three slashes")
         self.shown = shown(url).rstrip("/")
         self._folder = Path(unquote(parts.path)) if parts.scheme == "file" else None
-        self._attempts = attempts.patient()
+        self._attempt = attempts.patient().make
         # A reader must not make the folder that it reads; obstore would.
         absent = not writes and self._folder is not None and not self._folder.is_dir()
         self._place = None if absent else place_of(url, environ=os.environ, writes=writes).checked()
@@ -74,7 +74,7 @@ class ModelRepository:
         async def listed() -> Listing:
             return Listing({entry.name: entry async for entry in place.list("")})
 
-        return await self._created(listed)
+        return await self._attempt(listed)
 
     async def read(self, name: str, *, most: int = _MOST) -> bytes | None:
         """Return an object, or None for a missing one."""
@@ -82,7 +82,7 @@ class ModelRepository:
         if place is None:
             return None
         try:
-            return await self._created(lambda: place.read(name, most=most))
+            return await self._attempt(lambda: place.read(name, most=most))
         except MissingError:
             return None
 
@@ -92,43 +92,37 @@ class ModelRepository:
         if place is None:
             return False
         try:
-            return await self._created(lambda: place.sha256(name, size)) == sha256
+            return await self._attempt(lambda: place.sha256(name, size)) == sha256
         except (MissingError, RefusedError):
             return False
 
     async def write(self, name: str, data: bytes) -> None:
         """Write an object, over the one that is there."""
         place = self._writable()
-        await self._created(lambda: place.write(name, data))
+        await self._attempt(lambda: place.write(name, data))
 
     async def create(self, name: str, data: bytes) -> bool:
-        """Write an object unless there is one; returns whether the object has this `data` now.
-
-        An attempt whose answer was lost may have written the object, so the object is compared.
-        """
+        """Write an object unless there is one; return whether it has this `data`: an answer may have been lost."""
         place = self._writable()
-        if await self._created(lambda: place.write(name, data, create=True)):
+        if await self._attempt(lambda: place.write(name, data, create=True)):
             return True
         return await self.read(name) == data
 
     async def upload(self, name: str, file: PackageFile, on_bytes: Callable[[int], None]) -> None:
-        """Write a file that has a name of its own, in parts where it is large.
-
-        Raises StepError, before the object can be seen, where the file is not what was read before.
-        """
+        """Write a file, a large one in parts. Raises StepError, before it can be seen, where it has changed."""
         place = self._writable()
         if file.size <= _WHOLE:
             data = regular.read(file.path)
             _same(file, hashlib.sha256(data).hexdigest())
-            await self._created(lambda: place.write(name, data))
+            await self._attempt(lambda: place.write(name, data))
             on_bytes(file.size)
         else:
-            await self._created(lambda: place.upload(name, _pieces(file, on_bytes), file.size))
+            await self._attempt(lambda: place.upload(name, _pieces(file, on_bytes), file.size))
 
     async def remove(self, name: str) -> None:
         """Remove an object."""
         place = self._writable()
-        await self._created(lambda: place.remove(name))
+        await self._attempt(lambda: place.remove(name))
 
     def remove_folder(self, name: str) -> None:
         """Remove what an object store has not: an empty folder, and parts that a killed writer has left in it."""
@@ -140,9 +134,6 @@ class ModelRepository:
         if self._place is None:
             raise TypeError(f"{self.shown} was opened for reading only")
         return self._place
-
-    async def _created(self, request: Callable[[], Awaitable[T]]) -> T:
-        return await self._attempts.make(request)
 
 
 async def _pieces(file: PackageFile, on_bytes: Callable[[int], None]) -> AsyncIterator[bytes]:
@@ -177,7 +168,8 @@ class Turn:
     async def write(self, name: str, data: bytes) -> None:
         """Write an object while the turn lasts. Raises StoreError for a turn that is lost."""
         newest = max(await _turns(self._repository, self._package), default=0)
-        is_ours = newest == self._number and await self._lease() == self._token
+        name_of_turn = _turn_name(self._package, self._number)
+        is_ours = newest == self._number and await self._repository.read(name_of_turn) == self._token
         if not is_ours or time.monotonic() > self._end:
             raise StoreError(
                 f"{self._repository.shown}: another publisher of {self._package} has taken over",
@@ -185,9 +177,6 @@ class Turn:
                 "publish again",
             )
         await self._repository.write(name, data)
-
-    async def _lease(self) -> bytes | None:
-        return await self._repository.read(_turn_name(self._package, self._number))
 
 
 @asynccontextmanager

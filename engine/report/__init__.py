@@ -4,34 +4,16 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import TYPE_CHECKING, Protocol, Self
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from engine.events import Event
-    from engine.report.results import Results
-
-
-class BuildReport(Protocol):
-    """Receives and shows the events of a build; a context manager whose end restores the terminal."""
-
-    def __enter__(self) -> Self: ...
-
-    def __exit__(self, *exception: object) -> None: ...
-
-    def on_event(self, event: Event) -> None:
-        """Show the next event of a build."""
-
-    def finish(self, results: Results) -> None:
-        """Show the results of the build; called after the last event."""
+    from engine.report.results import BuildReport
 
 
 def report_for(
     *, json: bool, variants: int, quiet: bool = False, verbose: bool = False, parallel: int | None = None
 ) -> BuildReport:
-    """Return the object that prints a build's events: as lines of JSON, as a view on a terminal, or as plain lines.
-
-    Of a build with many `variants`, jobs that need no attention are counted, unless the build is `verbose`.
-    """
+    """Return what prints a build's events; of many `variants`, jobs without news are counted unless `verbose`."""
     if json:
         from engine.report.json_lines import JsonReport
 

@@ -39,10 +39,7 @@ _HOMES = re.compile(r"(?:/home|/Users)/[^/\s:\"']+|/root(?=[/\s:\"']|$)")
 
 
 def redacted(text: str, private: Mapping[str, str]) -> str:
-    """Return a text without tokens, home folders, names of users and hosts, addresses and serial numbers of GPUs.
-
-    `private` maps the words of this machine to what stands in their place.
-    """
+    """Return a text without secrets and the words in `private`, each of which its value in `private` replaces."""
     text = redaction.redacted(text)
     for word, replacement in sorted(private.items(), key=lambda pair: -len(pair[0])):
         text = re.sub(rf"(?<![A-Za-z0-9]){re.escape(word)}(?![A-Za-z0-9])", replacement, text)
@@ -70,10 +67,7 @@ def files(store: Path) -> Iterator[tuple[str, str]]:
 
 
 def write(target: Path, store: Path, facts: Mapping[str, object], further: Mapping[str, str] | None = None) -> int:
-    """Write the bundle, a .tar.gz file, and return the number of its files.
-
-    `further` are texts by the name of their file. Raises StoreError where the target cannot be written.
-    """
+    """Write the bundle, with `further` texts by file name; return the number of files. Raises StoreError."""
     private = private_words()
     machine = json.dumps(facts, indent=1, ensure_ascii=False, default=str)
     contents = {"machine.json": machine, **(further or {}), **dict(files(store))}

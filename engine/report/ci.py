@@ -54,7 +54,8 @@ def _github_command(error: UserError, environment: Mapping[str, str]) -> str:
         root = environment.get("GITHUB_WORKSPACE")
         if root and name.startswith(os.path.join(root, "")):
             name = os.path.relpath(name, root)
-        place = f" file={_property(name)},line={position.line},col={position.column}"
+        file = _data(name).replace(":", "%3A").replace(",", "%2C")
+        place = f" file={file},line={position.line},col={position.column}"
     text = "\n".join([error.what, *error.facts, *([f"hint: {error.hint}"] if error.hint else [])])
     return f"::error{place}::{_data(text)}"
 
@@ -63,22 +64,8 @@ def _data(text: str) -> str:
     return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
 
 
-def _property(text: str) -> str:
-    return _data(text).replace(":", "%3A").replace(",", "%2C")
-
-
-def junit_path(environment: Mapping[str, str] = os.environ) -> Path | None:
-    """Return where the report goes; None outside of GitLab's CI."""
-    if environment.get("GITLAB_CI") != "true":
-        return None
-    return Path(environment.get("CI_PROJECT_DIR") or ".", JUNIT_FILE)
-
-
 def write_junit(events: Sequence[Event], files: Mapping[str, str]) -> None:
-    """Add the jobs of a build to the report, a suite for each recipe. `files` are the paths of recipes by name.
-
-    Nothing is written outside of GitLab's CI, and an error of the file system never stops a build.
-    """
+    """In GitLab's CI, add a suite for each recipe to the report. `files` are the recipes' paths by name."""
     suites: dict[str, list[ET.Element]] = {}
     for event in events:
         match event:
@@ -101,9 +88,7 @@ def write_junit_error(error: UserError) -> None:
 
 
 def _case(event: Ended, file: str) -> ET.Element:
-    case = ET.Element("testcase", name=event.job, classname=event.recipe, time=f"{event.seconds:.3f}")
-    if file:
-        case.set("file", file)
+    case = _new_case(event.job, event.recipe, event.seconds, file)
     if event.error is not None:
         _failure(case, event.error)
     elif event.state not in _PASSED:
@@ -113,10 +98,15 @@ def _case(event: Ended, file: str) -> ET.Element:
 
 
 def _refused(error: UserError, file: str) -> ET.Element:
-    case = ET.Element("testcase", name="check", classname=file or "recipe", time="0.000")
+    case = _new_case("check", file or "recipe", 0.0, file)
+    _failure(case, error)
+    return case
+
+
+def _new_case(name: str, recipe: str, seconds: float, file: str) -> ET.Element:
+    case = ET.Element("testcase", name=name, classname=recipe, time=f"{seconds:.3f}")
     if file:
         case.set("file", file)
-    _failure(case, error)
     return case
 
 
@@ -130,9 +120,9 @@ def _clean(text: str) -> str:
 
 def _add(suites: Mapping[str, Iterable[ET.Element]]) -> None:
     """Write suites into the report; a suite of the same name, of an earlier command, is replaced."""
-    path = junit_path()
-    if path is None or not suites:
+    if os.environ.get("GITLAB_CI") != "true" or not suites:
         return
+    path = Path(os.environ.get("CI_PROJECT_DIR") or ".", JUNIT_FILE)
     with contextlib.suppress(OSError):
         root = _read(path)
         for suite in [each for each in root if each.get("name") in suites]:

@@ -89,22 +89,19 @@ def _many_in_markdown(variants: Sequence[VariantDifference]) -> Iterator[str]:
     header = ("variant", "jobs", *names)
     rows = []
     for variant in variants:
-        cells = {row[0]: _cell(row) for row in _figures(variant)}
+        cells = {
+            name: f"{old or 'none'} → {new or 'none'} {difference}".rstrip()
+            for name, old, new, difference in _figures(variant)
+        }
         rows.append((variant.name, _headline(variant), *(cells.get(name, "") for name in names)))
     yield ""
     yield from grid.markdown_table(header, rows)
-    by_causes = groupby(sorted(variants, key=_causes), key=_causes)
-    for causes, own in by_causes:
+    for causes, own in groupby(sorted(variants, key=_causes), key=_causes):
         alike = list(own)
         if causes:
             name = alike[0].name if len(alike) == 1 else lists.counted(len(alike), "variant")
             yield from ("", f"{grid.escaped_markdown(name)}:", *(f"- {grid.escaped_markdown(line)}" for line in causes))
     yield from ("", *dict.fromkeys(grid.escaped_markdown(line) for variant in variants for line in _warnings(variant)))
-
-
-def _cell(row: Sequence[str]) -> str:
-    _, old, new, difference = row
-    return f"{old or 'none'} → {new or 'none'} {difference}".rstrip()
 
 
 def _headline(variant: VariantDifference) -> str:

@@ -49,7 +49,10 @@ def printed(plan: Planned, ends: Iterable[Ended], table: str, *, many: bool) -> 
     folded: Counter[tuple[str, str | None, str]] = Counter()
     talk: list[str] = []
     news: list[str] = []
-    again = [_again(event) for event in ends]
+    again = [  # the events where nothing has to be built
+        replace(event, state="cached", seconds=0.0, arrival=None) if event.state in ("built", "cached") else event
+        for event in ends
+    ]
     for event in again:
         lines = plain.lines(event, many=many)
         talk += lines
@@ -68,18 +71,8 @@ def printed(plan: Planned, ends: Iterable[Ended], table: str, *, many: bool) -> 
     return {**dict(zip(texts, clean, strict=True)), "folded": [(*fold, count) for fold, count in folded.items()]}
 
 
-def _again(event: Ended) -> Ended:
-    """Return the event to report in place of `event` where nothing has to be built."""
-    if event.state in ("built", "cached"):
-        return replace(event, state="cached", seconds=0.0, arrival=None)
-    return event
-
-
 def talk(entries: Mapping[str, Entry], notices: Iterable[str], *, folded: bool) -> str:
-    """Return the lines of an up-to-date build for people, without its last line.
-
-    `notices` are about the recipes. With `folded`, jobs that need no attention are counted.
-    """
+    """Return the lines of an up-to-date build for people, without its last; `folded` counts jobs without news."""
     head = _text(line for text in notices for line in plain.lines(Noticed(text), many=True))
     if not folded:
         return head + "".join(each["talk"] for each in entries.values())

@@ -26,10 +26,7 @@ class GraphJob:
 
 
 def of(findings: Sequence[Finding], *, only: Collection[plan_graph.Place] | None = None) -> nx.DiGraph[GraphJob]:
-    """Return the graph of the jobs of all variants, each once, in an order in which they can run.
-
-    With `only`, the graph has these jobs alone.
-    """
+    """Return the jobs of all variants, each once, in an order in which they can run; with `only`, these jobs."""
     drawn: dict[int, GraphJob] = {}
     by_place: dict[plan_graph.Place, GraphJob] = {}
     numbers = numbered_twins(findings)
@@ -55,7 +52,8 @@ def as_text(plan: nx.DiGraph[GraphJob]) -> Iterator[str]:
     """Yield a row for each job: its state, its name, the jobs before it, and the variants that share it."""
     from engine.report import grid
 
-    yield from grid.lines([(job.state, _called(job, plan), _before(job)) for job in plan])
+    before = (f"<- {', '.join(job.reads)}" if job.reads else "" for job in plan)
+    yield from grid.lines([(job.state, _called(job, plan), reads) for job, reads in zip(plan, before, strict=True)])
 
 
 def as_mermaid(plan: nx.DiGraph[GraphJob]) -> Iterator[str]:
@@ -101,10 +99,6 @@ def _called(job: GraphJob, plan: nx.DiGraph[GraphJob]) -> str:
         return job.name
     many = len(job.variants) > 1
     return f"{job.name} ({lists.counted(len(job.variants), 'variant') if many else job.variants[0]})"
-
-
-def _before(job: GraphJob) -> str:
-    return f"<- {', '.join(job.reads)}" if job.reads else ""
 
 
 def _class(job: GraphJob) -> str:

@@ -8,7 +8,7 @@ from dataclasses import asdict
 
 from engine.key import Change
 from engine.report import grid
-from engine.store.history import HeadlineFigures, JobRun, PastBuild
+from engine.store.history import JobRun, PastBuild
 from engine.text import lists, quantities, sizes
 
 _ROWS = 4
@@ -46,13 +46,8 @@ def _row(build: PastBuild) -> tuple[str, ...]:
         quantities.duration(build.seconds),
         "" if figures.size is None else sizes.decimal(figures.size),
         "" if figures.cosine is None else f"{figures.cosine:.4f}",
-        p50(figures),
+        " / ".join(f"{each.p50_ms:.3g}" for each in figures.latencies),  # in the order of the measurement
     )
-
-
-def p50(figures: HeadlineFigures) -> str:
-    """Return the median latency at each shape and in each way, in milliseconds, in the order of the measurement."""
-    return " / ".join(f"{each.p50_ms:.3g}" for each in figures.latencies)
 
 
 def when(at: float) -> str:

@@ -4,29 +4,22 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict
-from typing import Self
 
 from engine.builder.job import step_of
 from engine.events import Awaits, Ended, Event, Finished, Moved, Noticed, Planned, Refused, RunsElsewhere, Started
-from engine.report.results import Results, shown
+from engine.report.results import BuildReport, Results, shown
 from engine.system import interrupts
 
 VERSION = 1
 """The version of the format of the JSON lines, which the first line about each recipe holds (docs/stability.md)."""
 
 
-class JsonReport:
+class JsonReport(BuildReport):
     """Prints each event to standard output at once."""
 
     def __init__(self) -> None:
         self.is_finished = False
         """Whether the last event of the build is printed."""
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        return
 
     def on_event(self, event: Event) -> None:
         """Print the event's line, whole in any case."""

@@ -21,6 +21,7 @@ from engine.report.plain import PrintedErrors
 from engine.report.progress import RemainingJobs, TransferBars
 from engine.report.results import Results
 from engine.system import streams
+from engine.text import lists
 
 _MARKS = {
     "cached": ("=", "dim"),
@@ -197,7 +198,7 @@ class LiveReport:
                 built += line.ended.state in ("built", "reproduced")
         rows = list(folded.rows())
         if built:
-            rows.insert(0, ("built", f"{built} jobs" if built > 1 else "1 job"))
+            rows.insert(0, ("built", lists.counted(built, "job")))
         for state, remark in rows:
             mark, style = _MARKS[state]
             yield _row((mark, style), (f"{state:<{_STATES}}", style), (remark, "yellow" if state == "waiting" else ""))
@@ -215,12 +216,10 @@ class LiveReport:
         if line.ended is not None:
             mark, style = _MARKS[line.ended.state]
             took = f"{line.ended.seconds:.1f} s" if line.ended.state == "built" else ""
-            remark = ""
             if line.ended.waits_for is not None:
                 whole = "; ".join(filter(None, [f"waiting for {line.ended.waits_for}", line.ended.advice]))
                 return _job(mark, name, whole, "", ("", ""), style=style)
-            if line.ended.arrival is not None:
-                remark = plain.how_it_came(line.ended.arrival)
+            remark = plain.how_it_came(line.ended.arrival) if line.ended.arrival is not None else ""
             return _job(mark, name, line.ended.state, took, (remark, "yellow"), style=style)
         if line.stopped is not None and line.started is not None:
             mark, style = _MARKS["stopped"]
@@ -229,7 +228,8 @@ class LiveReport:
         if line.started is not None:
             elapsed = f"{time.monotonic() - line.started:.1f} s"
             doing = " ".join(last_lines(line.log, 1)) if line.log else ""
-            return _job(_frame(line.spinner), name, plain.running(line.node), elapsed, (doing, "dim"), style="cyan")
+            state = f"running on {line.node}" if line.node else "running"
+            return _job(_frame(line.spinner), name, state, elapsed, (doing, "dim"), style="cyan")
         if line.waits_for is not None:
             return _job(_frame(line.spinner), name, f"waiting for {line.waits_for}", "", ("", ""), style="yellow")
         return _job(" ", name, "", "", ("", ""))

@@ -17,17 +17,13 @@ if TYPE_CHECKING:
 
 
 def text(passport: Passport | Pt2Passport) -> str:
-    """Return the fields of a passport as lines of text, without options that have their default.
-
-    A character that cannot be printed becomes "?", so that control characters in a passport cannot change the terminal.
-    """
+    """Return a passport as text, without default options, and with "?" for what could change the terminal."""
     fields = _rows(passport) if isinstance(passport, Passport) else _pt2_rows(passport)
     rows = [(title, "".join(each if each.isprintable() else "?" for each in value)) for title, value in fields]
     return "".join(f"{line}\n" for line in grid.lines(rows, indent=2))
 
 
 def _rows(passport: Passport) -> Iterator[tuple[str, str]]:
-    """Yield the title and the text of each field of a passport."""
     sms = ", ".join(f"sm_{sm}" for sm in passport.sms)
     yield "engine", f"{registry.find(passport.kind).title} {passport.tensorrt}, {sizes.decimal(passport.bytes)}"
     yield ("for" if _anywhere(passport) else "built on"), f"{' and '.join(passport.gpu)} ({sms})"
@@ -35,11 +31,9 @@ def _rows(passport: Passport) -> Iterator[tuple[str, str]]:
     yield "system", f"{passport.os} {passport.arch}"
     if passport.cuda_runtime:
         yield "CUDA", f"runtime {passport.cuda_runtime}, driver {passport.driver or 'unknown'}"
-    yield (
-        "precision",
-        f"{passport.precision.asked} asked for; layers of the network: {_counted(passport.precision.network)}",
-    )
-    yield "built layers", _counted(passport.precision.engine) or f"unknown: {passport.precision.unknown}"
+    precision = passport.precision
+    yield "precision", f"{precision.asked} asked for; layers of the network: {lists.counts(precision.network or {})}"
+    yield "built layers", lists.counts(precision.engine or {}) or f"unknown: {precision.unknown}"
     if passport.plan is not None:
         for number, line in enumerate(plans.proof(passport.plan)):
             yield ("" if number else "kernels"), line.strip()
@@ -50,7 +44,7 @@ def _rows(passport: Passport) -> Iterator[tuple[str, str]]:
     ]
     yield "options", ", ".join(options) or "TensorRT's own"
     for number, profile in enumerate(passport.profiles):
-        yield f"profile {number}", _profile(profile) or "fixed shapes"
+        yield f"profile {number}", prepared_graph.in_words(profile) or "fixed shapes"  # 1x1 / 1x16 / 1x128
     for number, values in enumerate(passport.values):
         yield f"values {number}", ", ".join(f"{name} {_values(ends)}" for name, ends in values.items())
     yield "takes", _tensors(passport.inputs)
@@ -92,15 +86,6 @@ def _where(passport: Passport) -> str:
         "same-compute-capability": f"GPUs of {sms}",
     }.get(str(passport.options.get("compatibility")), f"{' and '.join(passport.gpu)} only")
     return f"{gpu}, with {version}"
-
-
-def _counted(layers: Mapping[str, int] | None) -> str:
-    return lists.counts(layers or {})
-
-
-def _profile(profile: Mapping[str, Extents]) -> str:
-    """Return the smallest, usual and largest shape of each input in a profile: "input_ids 1x1 / 1x16 / 1x128"."""
-    return prepared_graph.in_words(profile)
 
 
 def _values(ends: Extents) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Iterable, Iterator
-from typing import Self
 
 from engine.builder.trace import gaps
 from engine.errors import UserError
@@ -23,7 +22,7 @@ from engine.events import (
     Started,
 )
 from engine.report import ci
-from engine.report.results import Results
+from engine.report.results import BuildReport, Results
 from engine.system import colors, streams
 from engine.text import lists, quantities
 
@@ -41,7 +40,7 @@ _STYLES: dict[str, colors.Style] = {
 """The first word of a line -> its style."""
 
 
-class PlainReport:
+class PlainReport(BuildReport):
     """Prints events to standard error, and at the end the tables and the packages' folders to standard output.
 
     With `folded`, jobs that need no attention are counted, and printed as one line at the end. With `quiet`, only
@@ -58,12 +57,6 @@ class PlainReport:
         self._failed: list[Event] = []
         self._state = "interrupted"
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        return
-
     def on_event(self, event: Event) -> None:
         """Print the lines about an event."""
         for line in self._lines(event):
@@ -77,7 +70,6 @@ class PlainReport:
                 self._state = event.state
 
     def _lines(self, event: Event) -> list[str]:
-        """Return the lines to print about an event."""
         match event:
             case Started():
                 self._started[event.recipe, event.job] = time.monotonic()
@@ -102,10 +94,7 @@ class PlainReport:
         return [*self._folded.lines(), *stopped]
 
     def finish(self, results: Results) -> None:
-        """Print the tables, and a line with the folder of each package; in GitHub Actions also into its summary.
-
-        If something is printed below the errors, one line for each error comes last.
-        """
+        """Print the tables and the packages' folders, then the errors again; also into GitHub's summary."""
         ci.summarize_for_github(f"recipe build: {self._state}", results.whole)
         text = results.packages if self._quiet else results.brief if self._is_folded else results.whole
         streams.write_last(text)
@@ -114,7 +103,6 @@ class PlainReport:
 
 
 def _is_trouble(event: Event) -> bool:
-    """Tell whether an event is printed in a quiet build."""
     is_warning = isinstance(event, Noticed) and event.is_warning
     return is_warning or isinstance(event, Refused) or (isinstance(event, Ended) and bool(event.error or event.gaps))
 
@@ -127,10 +115,7 @@ def _painted(line: str) -> str:
 
 
 def lines(event: Event, *, many: bool, reasons: PrintedErrors | None = None) -> list[str]:
-    """Return the lines of an event; with `many` recipes each line names its recipe.
-
-    `reasons` remembers the errors that were printed before.
-    """
+    """Return an event's lines, which name the recipe if `many`; `reasons` remembers the errors printed before."""
     match event:
         case Noticed():
             return [f"note: {event.text}"]
@@ -141,7 +126,7 @@ def lines(event: Event, *, many: bool, reasons: PrintedErrors | None = None) -> 
         case Started() | RunsElsewhere() | Awaits():
             return _begun(event, many=many)
         case Ended():
-            return _ended(event, many=many, reasons=reasons or PrintedErrors())
+            return [*_state(event, many=many, reasons=reasons or PrintedErrors()), *warnings(event)]
         case Finished():
             return [last_line(event.state, f"{event.seconds:.1f}", int(event.exit))]
 
@@ -154,11 +139,6 @@ def failures(events: Iterable[Event], *, many: bool) -> Iterator[str]:
                 yield f"{_row('failed', event.recipe, event.job, many=many)}: {error.what}"
             case Refused():
                 yield f"{'failed':<{_WIDTH}}{event.path}: {event.error.what}"
-
-
-def running(node: str) -> str:
-    """Return the state of a running job, with the machine of a cluster that runs it."""
-    return f"running on {node}" if node else "running"
 
 
 def last_line(state: str, seconds: str, code: int) -> str:
@@ -196,10 +176,6 @@ def _begun(event: Started | RunsElsewhere | Awaits, *, many: bool) -> list[str]:
             return [row, f"  {how_to_continue(event)}"]
 
 
-def _ended(event: Ended, *, many: bool, reasons: PrintedErrors) -> list[str]:
-    return [*_state(event, many=many, reasons=reasons), *warnings(event)]
-
-
 def _state(event: Ended, *, many: bool, reasons: PrintedErrors) -> list[str]:
     if event.state == "built":
         return [_row("built", event.recipe, event.job, many=many) + f"  {event.seconds:.1f} s"]
@@ -224,10 +200,7 @@ class PrintedErrors:
         self._first: dict[str, str] = {}
 
     def lines(self, event: Ended) -> list[str]:
-        """Return a failed job's error as indented lines, or one line that points to the same error above.
-
-        Variants that share a job fail with the same error.
-        """
+        """Return a failed job's error as indented lines, or a line that points to the same error of another variant."""
         error = str(event.error)
         if error in self._first:
             return [f"  as {self._first[error]} above"]

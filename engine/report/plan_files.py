@@ -45,18 +45,12 @@ def around(build: Session, disks: Sequence[str]) -> dict[str, Any] | None:
 
 
 def changed_meanwhile() -> bool:
-    """Tell whether tools or plugins changed during the build; after such a change no snapshot may be kept.
-
-    A snapshot would hold the stat rows of the changed files, although the build used the files before the change.
-    """
+    """Tell whether tools or plugins changed during the build: a snapshot would hold the files after the change."""
     return tools.changed() or plugins.changed()
 
 
 def folders(build: Session, *, waits: bool) -> set[str]:
-    """Return the folders of Python's import path, whose changes a snapshot watches: a package may be installed there.
-
-    They count as outputs, because a build may create the folder `build/` in them.
-    """
+    """Return the import path's folders, watched as outputs: a package may come, and the build may create `build/`."""
     every = {entry for entry in sys.path if Path(entry).is_dir()}
     if waits:  # another machine may add records to this folder
         every.add(str(build.lookup.store.layout.records))
@@ -64,10 +58,7 @@ def folders(build: Session, *, waits: bool) -> set[str]:
 
 
 def fixed(build: Session, records: Iterable[Record]) -> Iterator[str]:
-    """Yield all files and folders from which the plan and its keys were made, except the files of sources.
-
-    `records` are those of the jobs.
-    """
+    """Yield all that the plan and its keys were made from, except files of sources. `records` are those of the jobs."""
     store = build.lookup.store
     yield from planning_reads.foreign(store.root)
     if store.tier is not None or any(record.origin for record in records):
@@ -87,10 +78,7 @@ def fixed(build: Session, records: Iterable[Record]) -> Iterator[str]:
 
 
 def _planned_by() -> Iterator[str]:
-    """Yield the files of all modules in this process that belong neither to this program nor to its environment.
-
-    Planning may import modules that no key covers: what they shape reaches the keys as options.
-    """
+    """Yield the files of foreign modules in this process: what they shape when planning reaches the keys as options."""
     places = tuple(f"{each}/" for each in (sys.prefix, sys.base_prefix, Path(engine.__file__).parent))
     files = (getattr(module, "__dict__", {}).get("__file__") for module in list(sys.modules.values()))
     yield from (file for file in files if isinstance(file, str) and not file.startswith(places))

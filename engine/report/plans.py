@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING
 from engine.text import lists
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from engine.runtimes.tensorrt.plan_proof import PlanProfile, PlanProof
     from engine.runtimes.tensorrt.report import EngineReport
 
@@ -23,7 +21,14 @@ _NAMED = 3
 
 def lines(report: EngineReport) -> list[str]:
     """Return what is known of an engine as lines; an engine of TensorRT has no readable text."""
-    return [*([report.tf32] if report.tf32 else []), *_sparse(report), *_text(report)]
+    lines = [report.tf32] if report.tf32 else []
+    if report.sparse is not None:
+        sparse, every = report.sparse
+        effect = "" if sparse else ", so `sparse_weights` has no effect"  # on dense weights
+        lines.append(f"{sparse} of {every} weights have the pattern 2:4{effect}")
+    if report.plan is not None:
+        return [*lines, HEAD, *proof(report.plan), *_warnings(report.plan)]
+    return [*lines, f"{_UNKNOWN}{report.plan_unknown}"] if report.plan_unknown else lines
 
 
 def in_table(table: str) -> list[str]:
@@ -33,24 +38,12 @@ def in_table(table: str) -> list[str]:
     return unknown or list(takewhile(lambda line: line.startswith("  "), below.splitlines()))
 
 
-def _sparse(report: EngineReport) -> list[str]:
-    """Return a line about `sparse_weights`: an option that has no effect on dense weights."""
-    if report.sparse is None:
-        return []
-    sparse, every = report.sparse
-    effect = "" if sparse else ", so `sparse_weights` has no effect"
-    return [f"{sparse} of {every} weights have the pattern 2:4{effect}"]
-
-
-def _text(report: EngineReport) -> list[str]:
-    if report.plan is not None:
-        return [HEAD, *proof(report.plan), *_warnings(report.plan)]
-    return [f"{_UNKNOWN}{report.plan_unknown}"] if report.plan_unknown else []
-
-
 def proof(plan: PlanProof) -> list[str]:
     """Return a line for each profile, and a line about the products that the graph has in the recipe's precision."""
-    rows = [f"  {_targets(each)}, profile {number}: {_kernels(each)}" for number, each in enumerate(plan.profiles)]
+    rows = []
+    for number, each in enumerate(plan.profiles):
+        targets = " ".join(f"sm_{sm}" for sm in each.sms)
+        rows.append(f"  {targets}, profile {number}: {_kernels(each)}")
     if not plan.layers:
         return rows
     lost = ", ".join(plan.lost[:_NAMED])
@@ -70,16 +63,8 @@ def _warnings(plan: PlanProof) -> list[str]:
     return [f"{warning}; build one for the Turing GPUs, and one for the others"]
 
 
-def _targets(profile: PlanProfile) -> str:
-    return " ".join(f"sm_{sm}" for sm in profile.sms)
-
-
 def _kernels(profile: PlanProfile) -> str:
-    products = _counted(profile.products, "no products")
+    products = f"products: {lists.counts(profile.products)}" if profile.products else "no products"
     fused = sum(profile.fused.values())
     attention = f", {profile.attention} attention kernels" if profile.attention else ""
     return f"{products}, {fused} of them with a fused epilogue{attention}, {profile.others} other kernels"
-
-
-def _counted(products: Mapping[str, int], none: str) -> str:
-    return f"products: {lists.counts(products)}" if products else none

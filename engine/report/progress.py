@@ -40,15 +40,10 @@ class TransferBars:
             return
         if event.direction not in self._tasks:
             self._tasks[event.direction] = self.progress.add_task("", total=None)
-        self.progress.update(
-            self._tasks[event.direction], description=_title(event), completed=event.done, total=event.total
-        )
-
-
-def _title(event: Moved) -> str:
-    """Return what moves, and where: "export, fuse to s3://team/recipe"."""
-    names = list(dict.fromkeys(event.jobs))
-    return f"{lists.first_of(names, _MOST)} {_WORDS[event.direction]} {event.remote}"
+        jobs = lists.first_of(list(dict.fromkeys(event.jobs)), _MOST)
+        title = f"{jobs} {_WORDS[event.direction]} {event.remote}"  # "export, fuse to s3://team/recipe"
+        task = self._tasks[event.direction]
+        self.progress.update(task, description=title, completed=event.done, total=event.total)
 
 
 @contextmanager

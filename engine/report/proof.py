@@ -50,10 +50,7 @@ class Proof:
 
     @contextlib.contextmanager
     def part(self, recipe: str, name: str, device: str) -> Iterator[PartOutcome]:
-        """Run the block as one part. Its error is the part's outcome: an interruption alone goes on.
-
-        An error with the exit code 3 says that the part did not run.
-        """
+        """Run the block as one part, whose outcome its error is; one with exit code 3 says that it did not run."""
         outcome = PartOutcome(recipe, name, device)
         self.outcomes.append(outcome)
         try:

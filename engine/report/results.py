@@ -6,8 +6,9 @@ import os
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol, Self
 
-from engine.events import Finished
+from engine.events import Event, Finished
 from engine.report import plans
 from engine.text import lists
 
@@ -32,24 +33,29 @@ class Results:
     whole: str
     """The tables of all variants, and a line with the folder of each package."""
     brief: str
-    """The same for few variants; for many variants only the tables of those that were built, and one line.
-
-    What the text of an engine proves stays also where there are too many tables to print them.
-    """
+    """The same for few variants; of many, the tables of those that were built, one line, and what engines prove."""
     packages: str
     """A line with the folder of each package."""
 
-    def texts(self) -> dict[str, str]:
-        """Return the texts as a snapshot keeps them."""
-        return {"data": self.whole, "brief_data": self.brief, "packages": self.packages}
+
+class BuildReport(Protocol):
+    """Receives and shows the events of a build; a context manager whose end restores the terminal."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        return
+
+    def on_event(self, event: Event) -> None:
+        """Show the next event of a build."""
+
+    def finish(self, results: Results) -> None:
+        """Show the results of the build; called after the last event."""
 
 
 def results(finished: Finished, tables: Mapping[str, str], *, built: Collection[str] = ()) -> Results:
-    """Return the texts about the results of a build.
-
-    `tables` are the texts of the tables by the name of the variant, "" for a variant without one. `built` are the names
-    of the variants of which a job ran.
-    """
+    """Return the texts; `tables` are by variant, "" for none, and `built` the variants of which a job ran."""
     packages = "".join(f"{name} -> {shown(path)}\n" for name, path in finished.packages.items())
     whole = "".join(tables.values()) + packages
     if len(tables) <= MANY:

@@ -88,7 +88,6 @@ def keep(
 def _outcome(
     build: Session | ChangedBuild, events: Sequence[Event], finished: Finished, tables: Mapping[str, str]
 ) -> _Outcome:
-    """Return what a build leaves for the next one."""
     last = build.plan.entries if isinstance(build, ChangedBuild) else {}
     many = len(last or build.variants) > 1
     plans = {event.recipe: event for event in events if isinstance(event, Planned)}
@@ -158,10 +157,7 @@ def _renewed(build: ChangedBuild, new: Mapping[str, Entry], rows: Mapping[str, R
 
 
 def _plan(outcome: _Outcome) -> dict[str, Any] | None:
-    """Return the content of the plan cache.
-
-    None for a build with a lock, and for a build in which a job has no record or waits for hardware.
-    """
+    """Return the content of the plan cache; None with a lock, or a job that has no record or waits for hardware."""
     build, records = outcome.build, outcome.records
     if outcome.finished.exit is not Exit.OK or any(len(records[each.name]) < len(each.jobs) for each in build.variants):
         return None
@@ -190,13 +186,16 @@ def _printed(outcome: _Outcome, tables: Mapping[str, str]) -> dict[str, str]:
     every = outcome.entries
     waits = outcome.finished.state == "waiting"
     finished = replace(outcome.finished, state="waiting" if waits else "up to date", seconds=0.0)
+    data = results.results(finished, tables)
     end = plain.last_line(finished.state, "\0", int(finished.exit)) + "\n"
     last = json_lines.line(finished).replace('"seconds": 0.0', '"seconds": \0', 1)
     return {
         "talk": entries.talk(every, outcome.notices, folded=False) + end,
         "brief_talk": entries.talk(every, outcome.notices, folded=len(every) > results.MANY) + end,
         "json": f"{entries.json(every, outcome.notices)}{last}\n",
-        **results.results(finished, tables).texts(),
+        "data": data.whole,
+        "brief_data": data.brief,
+        "packages": data.packages,
     }
 
 

@@ -52,10 +52,12 @@ def table(summary: Summary) -> str:
     validated = summary.report(Section.VALIDATION, AccuracyReport)
     checked = summary.report(Section.VALIDATION_ONNX, AccuracyReport)
     headline = headline_of_precision(summary)
+    size = f", {sizes.decimal(summary.model.size)}" if summary.model else ""
+    name, runtime = summary.variant.loaded.recipe.name, summary.runtime
     lines = [
-        _title(summary),
+        f"{name}: {summary.precision} for {', '.join(summary.devices)} with {runtime}{size}",
         *summary.about,
-        *([] if headline is None else [headline]),
+        *filter(None, [headline]),
         *table_lines.choice_lines(summary),
     ]
     if bench is not None and bench.rows:
@@ -69,48 +71,39 @@ def table(summary: Summary) -> str:
     if validated is not None:
         lines += _validation(validated)
     elif checked is not None:  # no machine with the device has run the model yet
-        lines += _on_the_cpu(checked)
+        emulated = f", {checked.emulated} emulated" if checked.emulated else ""
+        lines += [f"{NOT_ON_DEVICE}; ONNX on the CPU{emulated}:", *_validation(checked)]
     return "\n".join(lines) + "\n"
 
 
 def _measured(summary: Summary, bench: BenchReport, validated: AccuracyReport | None) -> list[str]:
     """Return the aligned rows of a bench report, and the lines below the rows: the device, the noise and the server."""
     columns = {name: number for row in bench.rows for name, number in reporting.numbers(type(row)).items()}
-    header = (*_BEFORE, *map(_title_of, columns.values()), *_BEHIND)
+    titles = (each.label if each.unit == _USUAL else f"{each.label} {each.unit}".rstrip() for each in columns.values())
+    header = (*_BEFORE, *titles, *_BEHIND)
     rows = [_row(summary, bench, row, columns, validated) for row in bench.rows]
     blank = [""] * len(columns)
     rows += [
         (_sizes(each.shape), each.runtime, IN_PROCESS, "", "", *blank, "not measured") for each in bench.unmeasured
     ]
+    shown = _without_one_way([header, *_grouped(rows)])
+    layout = [grid.Column(right=title not in _NAMES, spare=_SPARE.get(title, 0)) for title in shown[0]]
     lines = [
-        *_aligned(_without_one_way([header, *_grouped(rows)])),
+        *grid.lines(shown, layout, width=grid.KEPT),
         *map(str, bench.unmeasured),
         *_generated(bench.rows),
         *(f"CUDA graph for {_sizes(row.shape)}: {row.graph}" for row in bench.rows if row.graph is not None),
         f"latencies in {_USUAL}, interleaved in one run on {bench.device_and_clocks}; {bench.noise_in_words}",
-        *_server(bench.server),
+        *([] if bench.server is None else [_server(bench.server)]),
         *table_lines.device_lines(bench),
         *table_lines.sample_lines(summary, bench),
     ]
     return [*lines, *bench.warnings]
 
 
-def _title_of(number: Number) -> str:
-    return number.label if number.unit == _USUAL else f"{number.label} {number.unit}".rstrip()
-
-
-def _server(server: ServerReport | None) -> list[str]:
-    """Return the line about the measured server; no line where no server was measured."""
-    if server is None:
-        return []
+def _server(server: ServerReport) -> str:
     triton = f"Triton {server.version} ({KIND_NAMES[server.kind]})"
-    return [f"via triton: {server.asked} on {triton}, one call at a time"]
-
-
-def _title(summary: Summary) -> str:
-    size = f", {sizes.decimal(summary.model.size)}" if summary.model else ""
-    name, runtime = summary.variant.loaded.recipe.name, summary.runtime
-    return f"{name}: {summary.precision} for {', '.join(summary.devices)} with {runtime}{size}"
+    return f"via triton: {server.asked} on {triton}, one call at a time"
 
 
 def headline_of_precision(summary: Summary) -> str | None:
@@ -184,18 +177,6 @@ def _grouped(rows: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
         shown.append(row if row[0] != last else ("", *row[1:]))
         last = row[0]
     return shown
-
-
-def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Return the lines of the table; the columns that name a row are left-aligned."""
-    columns = [grid.Column(right=title not in _NAMES, spare=_SPARE.get(title, 0)) for title in rows[0]]
-    return grid.lines(rows, columns, width=grid.KEPT)
-
-
-def _on_the_cpu(report: AccuracyReport) -> list[str]:
-    """Return the accuracy of the ONNX graph on the CPU as lines, for a built model that its device has not run yet."""
-    emulated = f", {report.emulated} emulated" if report.emulated else ""
-    return [f"{NOT_ON_DEVICE}; ONNX on the CPU{emulated}:", *_validation(report)]
 
 
 def _validation(report: AccuracyReport) -> list[str]:

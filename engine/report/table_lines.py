@@ -11,7 +11,7 @@ from engine.builder.why import Finding
 from engine.kit.bench.report import BenchReport, BenchRow, speed_up
 from engine.kit.bench.sample_report import Batching, SampleFigures, SampleLengths
 from engine.kit.choice.report import ChoiceReport
-from engine.kit.quantization.report import HalfReport, Kept, NodeCounts, QdqReport, QuantizeReport
+from engine.kit.quantization.report import HalfReport, Kept, QdqReport, QuantizeReport
 from engine.report import grid
 from engine.step import Section
 from engine.text import lists
@@ -124,7 +124,8 @@ def _sizes(batchings: Sequence[Batching]) -> Iterator[str]:
 def precision_lines(report: QuantizeReport) -> list[str]:
     """Return the precisions in a graph for a GPU, as lines; no lines for a report about a graph for a CPU."""
     if isinstance(report, HalfReport):
-        return _half(report, _share_in_words(report.precision, report.share))
+        work = "no matrix products to be" if report.share is None else f"{report.share:.0%} of the MatMul work"
+        return _half(report, f"{work} in {report.precision}")
     if not isinstance(report, QdqReport):
         return []
     kind, quantized = report.precision, report.quantized
@@ -138,21 +139,14 @@ def precision_lines(report: QuantizeReport) -> list[str]:
     return [*lines, f"  not {kind}: {convolutions} convolutions, and not counted above"] if convolutions else lines
 
 
-def _share_in_words(kind: str, share: float | None) -> str:
-    return f"no matrix products to be in {kind}" if share is None else f"{share:.0%} of the MatMul work in {kind}"
-
-
 def _half(report: HalfReport | None, head: str) -> list[str]:
     if report is None:
         return [head]
-    return [head, *(f"  in fp32: {_kept(each)}" for each in report.kept), *_graph(report.graph)]
-
-
-def _graph(counts: NodeCounts | None) -> list[str]:
-    if counts is None:
-        return []
-    nodes = f"{lists.counted(counts.all, 'node')}, {counts.casts} of them Casts"
-    return [f"  graph: {nodes}; {counts.computing} compute on the GPU, before any fusion by the runtime"]
+    lines = [head, *(f"  in fp32: {_kept(each)}" for each in report.kept)]
+    if (counts := report.graph) is not None:
+        nodes = f"{lists.counted(counts.all, 'node')}, {counts.casts} of them Casts"
+        lines.append(f"  graph: {nodes}; {counts.computing} compute on the GPU, before any fusion by the runtime")
+    return lines
 
 
 def _kept(group: Kept) -> str:

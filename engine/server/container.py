@@ -23,10 +23,7 @@ TOOLS = ("docker", "podman")
 _GPUS: Mapping[str, Sequence[str]] = {"docker": ("--gpus", "all"), "podman": ("--device", "nvidia.com/gpu=all")}
 _DERIVED = "recipe-triton"
 _SHARED_MEMORY = "1g"
-"""The size of the container's /dev/shm, through which the python backend passes tensors.
-
-The default size in docker, 64 MB, is too small for the tensors.
-"""
+"""The size of the container's /dev/shm, through which the python backend passes tensors: docker's 64 MB are too few."""
 _MODELS = "/models"
 _ANSWER_SECONDS, _PULL_SECONDS = 20, 7200
 """Seconds that docker may take for a query, and for pulling or building an image of several gigabytes."""
@@ -44,11 +41,7 @@ class InContainer(Installation):
     image: str = ""
 
     def launch(self, place: Place) -> Launch:
-        """Return the command that runs the server in a container of the image.
-
-        The container can read the model repository and nothing else of this machine. docker or podman publishes the
-        server's ports at the address of `place.ports`.
-        """
+        """Return the command that runs the server in a container, which can read the repository and nothing else."""
         outside, inside = place.ports, Ports(*USUAL, address="0.0.0.0")  # noqa: S104 - inside the container alone
         published = [
             f"--publish={outside.written}:{here}:{there}"
@@ -102,10 +95,7 @@ def tool(names: Sequence[str] = TOOLS) -> str:
 
 
 def _dockerfile(image: str, needs: Needs) -> str:
-    """Return the Dockerfile of an image with the packages of the python models.
-
-    Raises Lacking where two models pin different versions of one package.
-    """
+    """Return the Dockerfile with the python models' packages. Raises Lacking for two versions of one package."""
     pinned: dict[str, str] = {}
     for line, model in needs.requirements.items():
         name = line.partition("==")[0].strip().lower()
@@ -123,10 +113,7 @@ def _has(tool: str, image: str) -> bool:
 
 
 def _fetch(tool: str, base: str, image: str, dockerfile: str) -> None:
-    """Pull Triton's image `base`, and build the derived `image` from it.
-
-    Raises Lacking where pulling or building the image fails.
-    """
+    """Pull Triton's image `base`, and build the derived `image` from it. Raises Lacking where that fails."""
     print(f"{Path(tool).name} fetches {base}, several gigabytes; `--server pip` needs none", file=sys.stderr)
     if not _has(tool, base):
         done = programs.run([tool, "pull", base], seconds=_PULL_SECONDS)
@@ -135,9 +122,8 @@ def _fetch(tool: str, base: str, image: str, dockerfile: str) -> None:
     if image != base:
         done = programs.run([tool, "build", "--tag", image, "-"], seconds=_PULL_SECONDS, text=dockerfile)
         if done.returncode:
-            raise Lacking(
-                f"an image with the packages of the python models cannot be built: {programs.last_line(done)}"
-            )
+            why = f"an image with the packages of the python models cannot be built: {programs.last_line(done)}"
+            raise Lacking(why)
 
 
 def image_builder() -> str:
@@ -152,10 +138,7 @@ def image_builder() -> str:
 
 
 def build_image(folder: Path) -> str:
-    """Build the image of the package in `folder`, and return the name of the image, which the manifests have.
-
-    Raises StepError where the package has no Dockerfile, or where the image cannot be built.
-    """
+    """Build the image of a package; return its name. Raises StepError without a Dockerfile, and where that fails."""
     import yaml
 
     manifest = folder / "compose.yaml"

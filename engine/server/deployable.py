@@ -87,7 +87,10 @@ def _dockerfile(base: str, needs: Needs) -> str:
 
 
 def _readme(out: Path, name: str, origin: PackageOrigin, *, no_image: str | None) -> str:
-    entry = ModelMetadata.of_config(_config(out / name))
+    from google.protobuf import json_format
+
+    config = configs.read(out / name, allow_unknown_field=True)
+    entry = ModelMetadata.of_config(json_format.MessageToDict(config, preserving_proto_field_name=True))
     tensors = [
         "| tensor | type and shape |",
         "|---|---|",
@@ -137,13 +140,6 @@ def _readme(out: Path, name: str, origin: PackageOrigin, *, no_image: str | None
 def _shape(described: str) -> str:
     """Return a tensor's type and shape, without the name that stands in front of them."""
     return described.partition(": ")[2]
-
-
-def _config(folder: Path) -> dict[str, object]:
-    from google.protobuf import json_format
-
-    read = configs.read(folder, allow_unknown_field=True)
-    return dict(json_format.MessageToDict(read, preserving_proto_field_name=True))
 
 
 @dataclass(frozen=True)
@@ -252,7 +248,6 @@ def _pod(deployment: Deployment, container: str, *, ports: tuple[str, ...] = tup
 
 
 def _text(about: str, *documents: dict[str, Any]) -> str:
-    """Return YAML documents below a comment."""
     import yaml
 
     return f"# {about}\n" + yaml.safe_dump_all(documents, sort_keys=False)

@@ -85,10 +85,7 @@ class OnPath(Installation):
 
 
 def find_on_path(needs: Needs) -> OnPath:
-    """Return the server on the PATH.
-
-    Raises Lacking where no server is on the PATH, or where the server cannot serve the models of `needs`.
-    """
+    """Return the server on the PATH. Raises Lacking where there is none, or it cannot serve the models of `needs`."""
     program = shutil.which(PROGRAM)
     if program is None:
         raise Lacking(f"there is no {PROGRAM}")
@@ -102,9 +99,8 @@ def find_on_path(needs: Needs) -> OnPath:
     tensorrt = _tensorrt()
     for engine in needs.engines:
         if tensorrt and not image_tags.loads(engine, tensorrt):
-            raise Lacking(
-                f"{engine.model} was built by TensorRT {engine.tensorrt}, and {program} has TensorRT {tensorrt}"
-            )
+            built = f"{engine.model} was built by TensorRT {engine.tensorrt}"
+            raise Lacking(f"{built}, and {program} has TensorRT {tensorrt}")
     return OnPath("path", _version(backends.parent), program, program=program, backends=backends)
 
 
@@ -122,11 +118,7 @@ def _version(home: Path) -> str:
 
 
 def _tensorrt() -> str:
-    """Return the version of TensorRT where the server is installed, the latest of several; empty where none is found.
-
-    In an image of NVIDIA that recipe knows, the version comes from recipe's table of images; elsewhere from the file
-    name of TensorRT's library.
-    """
+    """Return the latest TensorRT here, by the table of images or the name of its library; empty without one."""
     named = triton_images.read(os.environ.get(_RELEASE, ""))
     if named is not None and named.image is not None:
         return named.image.tensorrt
@@ -136,11 +128,7 @@ def _tensorrt() -> str:
 
 @fact("triton.server")  # not shown by `recipe doctor`: the fact runs docker, and few jobs depend on it
 def triton_server(hardware: Hardware | None) -> Known:
-    """Return the kind and version of the Triton server for a model on `hardware`; NONE where no server can be started.
-
-    For the pip-installed server, whose models run in Python, the value also names the versions of the packages that
-    answer requests.
-    """
+    """Return the server's kind, version and, if pip installed it, packages; NONE where none can be started."""
     variables = ("PATH", *pip_server.VARIABLES)
     return Known(_server(gpu=hardware is not None), tuple(_places()), variables)
 
@@ -151,7 +139,11 @@ def _server(*, gpu: bool) -> str:
         installation = find(Needs(backends=backends, gpu=("model",) if gpu else ()), pull=False)
     except StepError:
         return NONE
-    inside = _versions_inside(installation) if isinstance(installation, pip_server.Packaged) else []
+    inside = []
+    if isinstance(installation, pip_server.Packaged):
+        names = (path.name for path in pip_server.packages(installation.environment).glob("*.dist-info"))
+        installed = dict(name.removesuffix(".dist-info").split("-", 1) for name in names)
+        inside = [f"{name} {installed[name]}" for name in _INSIDE if name in installed]
     return ", ".join((f"{installation.kind} {installation.version}".strip(), *inside))
 
 
@@ -165,9 +157,3 @@ def _places() -> Iterator[str]:
     environment = pip_server.place_of_environment()
     yield str(environment / pip_server.READY)
     yield str(environment / "lib" / f"python{pip_server.PYTHON}" / "site-packages")
-
-
-def _versions_inside(installation: pip_server.Packaged) -> list[str]:
-    names = (path.name for path in pip_server.packages(installation.environment).glob("*.dist-info"))
-    installed = dict(name.removesuffix(".dist-info").split("-", 1) for name in names)
-    return [f"{name} {installed[name]}" for name in _INSIDE if name in installed]

@@ -21,11 +21,7 @@ _LATE_PROBES = 15
 
 
 def is_there(address: str, name: str) -> bool:
-    """Return whether the server called `name` answers over HTTP at ADDRESS:PORT.
-
-    Triton answers once its models are loaded. Another server may take the port before Triton listens, and then answers
-    with another name.
-    """
+    """Return whether the server called `name`, and no other, answers over HTTP at ADDRESS:PORT."""
     try:
         with _client(address) as client:
             return client.server_metadata().get("name") == name
@@ -40,10 +36,7 @@ def version(address: str) -> str:
 
 
 def states(address: str, expected: Sequence[str], unread: Mapping[str, str]) -> dict[str, ModelState]:
-    """Return the state of each model of the server, and of each `expected` model that the server does not list.
-
-    `unread` maps each model that the server could not read to the reason that the server's log gives. Raises StepError.
-    """
+    """Return the models' states; `unread` has the log's reasons for those that were not read. Raises StepError."""
     with _client(address) as client:
         states = client.states()
     missing = {
@@ -84,7 +77,6 @@ class ServerWatch:
             before = now
 
     def _ask(self) -> None:
-        """Send a request to each model, again and again."""
         failures = 0
         while not self.dead:
             time.sleep(_INTERVAL_SECONDS)

@@ -12,10 +12,7 @@ from engine.text import versions
 from engine.text.versions import VersionMatch
 
 USUAL = ImageTag("25.06", "py3")
-"""The image for packages without TensorRT engines: the latest image in the table that has release notes of Triton.
-
-Every image of Triton has the backends for ONNX and Python models.
-"""
+"""The image for packages without TensorRT engines: the latest with release notes; each has ONNX and Python."""
 
 
 def loads(engine: Engine, tensorrt: str) -> bool:
@@ -54,17 +51,9 @@ def _refuse_image(named: ImageTag, engines: Sequence[Engine]) -> None:
     image = named.image
     for engine in engines:
         if image is not None and not loads(engine, image.tensorrt):
-            raise Lacking(
-                f"{engine.model} was built by TensorRT {engine.tensorrt}, and the image {image.tag} has TensorRT "
-                f"{image.tensorrt}",
-                _other(engine),
-            )
-
-
-def _other(engine: Engine) -> str:
-    """Return the hint for an engine that does not load in the image that the recipe names."""
-    image = _latest([engine])
-    return f"the image {image.tag} fits" if image is not None else "build the engine by the image's version"
+            built, other = f"{engine.model} was built by TensorRT {engine.tensorrt}", _latest([engine])
+            hint = f"the image {other.tag} fits" if other is not None else "build the engine by the image's version"
+            raise Lacking(f"{built}, and the image {image.tag} has TensorRT {image.tensorrt}", hint)
 
 
 def _latest(engines: Sequence[Engine]) -> Image | None:
@@ -76,10 +65,9 @@ def _latest(engines: Sequence[Engine]) -> Image | None:
 def not_verified(engines: Sequence[Engine], named: ImageTag) -> str:
     """Return which engines may not load in an image, because a version lacks its build; "" where four numbers agree."""
     tensorrt = named.image.tensorrt if named.image is not None else ""
-    unsure = [engine for engine in engines if _match(engine, tensorrt) is VersionMatch.NOT_VERIFIED or not tensorrt]
+    unsure = []
+    for engine in engines:
+        match = versions.loading(tensorrt, built_by=engine.tensorrt, version_compatible=engine.version_compatible)
+        unsure += [engine] if match is VersionMatch.NOT_VERIFIED or not tensorrt else []
     built = ", ".join(sorted({engine.tensorrt for engine in unsure}))
     return f"not verified: engines of TensorRT {built}, an image of {tensorrt or 'an unknown version'}" if built else ""
-
-
-def _match(engine: Engine, tensorrt: str) -> VersionMatch:
-    return versions.loading(tensorrt, built_by=engine.tensorrt, version_compatible=engine.version_compatible)

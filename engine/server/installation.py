@@ -86,10 +86,7 @@ class Installation(ABC):
 
     @abstractmethod
     def launch(self, place: Place) -> Launch:
-        """Write the files that the server needs into the server's folder, and return the command that starts it.
-
-        Raises Lacking or OSError where the server's files cannot be written.
-        """
+        """Write the server's files into its folder; return the command that starts it. Raises Lacking or OSError."""
 
 
 def options(place: Place, repository: str, ports: Ports) -> list[str]:
@@ -113,20 +110,6 @@ def options(place: Place, repository: str, ports: Ports) -> list[str]:
 
 def of_needs(needs: Needs, repository: str) -> list[str]:
     """Return the options of `tritonserver` that the models of a repository need, whoever starts the server."""
-    cache = [f"--cache-config=local,size={_CACHE_BYTES}"] if needs.cached else []
-    return [*_of_engines(needs, repository), *cache]
-
-
-def _of_libevent(ports: Ports) -> str:
-    """Return the address in the form of the library that serves HTTP and metrics.
-
-    Source: libevhtp, evhtp.c, `evhtp_bind_socket`: an IPv6 address needs the prefix `ipv6:`.
-    """
-    return f"ipv6:{ports.address}" if ":" in ports.address else ports.address
-
-
-def _of_engines(needs: Needs, repository: str) -> list[str]:
-    """Return the options of Triton's TensorRT backend that the engines need."""
     # Source: triton-inference-server/tensorrt_backend, README, "Command-line Options", and src/tensorrt.cc. Without
     # `version-compatible`, TensorRT refuses the code inside a version-compatible engine. `;` separates plugins.
     plugins = [f"{repository}/{path}" for engine in needs.engines for path in engine.plugins]
@@ -134,7 +117,13 @@ def _of_engines(needs: Needs, repository: str) -> list[str]:
     return [
         *(["--backend-config=tensorrt,version-compatible=true"] if compatible else []),
         *([f"--backend-config=tensorrt,plugins={';'.join(plugins)}"] if plugins else []),
+        *([f"--cache-config=local,size={_CACHE_BYTES}"] if needs.cached else []),
     ]
+
+
+def _of_libevent(ports: Ports) -> str:
+    """Return the address as libevhtp's `evhtp_bind_socket` (evhtp.c) takes it: IPv6 with the prefix `ipv6:`."""
+    return f"ipv6:{ports.address}" if ":" in ports.address else ports.address
 
 
 def user_options(words: Sequence[str]) -> tuple[str, ...]:

@@ -40,8 +40,7 @@ def together(packages: Sequence[BuiltPackage], beside: Path) -> Iterator[Path]:
     removed. Raises UsageError where two packages hold a model of one name, StepError for a package that Triton cannot
     load.
     """
-    _refuse_collisions(packages)
-    _refuse_plain(packages)
+    _refuse(packages)
     _sweep(beside)
     try:
         folder = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=beside.absolute()))
@@ -64,7 +63,8 @@ def targets(repository: Path) -> list[Path]:
     return [Path(os.path.commonpath(folders))] if folders else []
 
 
-def _refuse_collisions(packages: Sequence[BuiltPackage]) -> None:
+def _refuse(packages: Sequence[BuiltPackage]) -> None:
+    """Raise UsageError for two models of one name, then StepError for a folder that is no model of Triton."""
     owners: dict[str, str] = {}
     for package in packages:
         for model in package.models:
@@ -75,9 +75,6 @@ def _refuse_collisions(packages: Sequence[BuiltPackage]) -> None:
                     "in one recipe, give package.triton.name (and package.triton.ensemble, if set) another value",
                 )
             owners[model] = package.recipe
-
-
-def _refuse_plain(packages: Sequence[BuiltPackage]) -> None:
     for package in packages:
         bare = [model for model in package.models if not (package.folder / model / configs.FILE).is_file()]
         if bare:

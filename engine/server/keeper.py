@@ -76,10 +76,7 @@ def clear(plan: Mapping[str, Any]) -> None:
 
 
 def _watch(server: subprocess.Popen[bytes], stopping: list[int], patience: float) -> None:
-    """Wait until the server has ended. On "q", at the end of standard input, and on SIGTERM ask the server to end.
-
-    A server that does not end within `patience` seconds is killed.
-    """
+    """Wait until the server has ended. "q", the end of standard input and SIGTERM ask it to; it is killed if late."""
     deadline = None
     is_open = True  # whether the parent still holds the other end of standard input
     while server.poll() is None:
@@ -98,10 +95,7 @@ def _watch(server: subprocess.Popen[bytes], stopping: list[int], patience: float
 
 
 def _end_the_rest() -> None:
-    """Kill the processes that a dead server left behind, which have become children of the keeper.
-
-    Triton starts a process for each python model.
-    """
+    """Kill the processes of python models that a dead server left behind, which are children of the keeper now."""
     while True:
         for child in _children():
             with contextlib.suppress(ProcessLookupError):
@@ -113,7 +107,6 @@ def _end_the_rest() -> None:
 
 
 def _children() -> list[int]:
-    """Return the ids of this process's children."""
     children = []
     for stat in Path("/proc").glob("[0-9]*/stat"):
         with contextlib.suppress(OSError, ValueError, IndexError):

@@ -65,7 +65,9 @@ def started(
     folder = scratch / "repository"
     names = []
     for model in models:
-        options = _served_by_tensors(model.serving, threads)
+        # Clients send tensors: how long image preprocessing takes depends on image files, and bench has none.
+        update = {"images": None, "threads": model.serving.threads or threads}
+        options = model.serving.model_copy(update=update)
         written = repository.write(folder, options, validated=model.directory, checkpoint=checkpoint)
         names.append(written.name)
     with start(folder) as server, contextlib.ExitStack() as stack:
@@ -133,11 +135,7 @@ def _texts(tokenizer: Path, rows: int, tokens: int, *, paired: bool) -> np.ndarr
 
 
 def _prepare(client: Client, model: ModelMetadata, tokenizer: Path, inputs: Tensors) -> Callable[[], object]:
-    """Return a call that sends one request and decodes all outputs of the response.
-
-    Each call encodes the request anew, because clients send different inputs each time. Raises StepError where the
-    server does not answer the first request.
-    """
+    """Return a call that encodes, sends and decodes. Raises StepError where the first request is not answered."""
     request = arrays(model, inputs, tokenizer)
     call = partial(client.infer, model, request)
     try:
@@ -153,14 +151,6 @@ def _prepare(client: Client, model: ModelMetadata, tokenizer: Path, inputs: Tens
 
 def _url(way: str, server: Server) -> str:
     return f"grpc://{server.grpc}" if way == "triton-grpc" else f"http://{server.http}"
-
-
-def _served_by_tensors(options: Serving, threads: int) -> Serving:
-    """Return the options without image preprocessing: clients then send tensors. The recipe's own threads win.
-
-    The time that image preprocessing takes depends on the image files that clients send, and bench has no image files.
-    """
-    return options.model_copy(update={"images": None, "threads": options.threads or threads})
 
 
 def _refuse_generation(checkpoint: Path, options: Serving) -> None:

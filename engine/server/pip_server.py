@@ -37,11 +37,7 @@ READY = "ready"
 NUMPY = "numpy==1.26.4"
 """Version 1 of numpy, because the python backend of the pip-installed Triton fails on every request with numpy 2."""
 _LIKE_HERE = dict(pin.split("==") for pin in ("onnxruntime==1.31.1", "tokenizers==0.23.3", "pillow==13.0.0"))
-"""Packages that python models need, and the version that Triton gets where this Python environment lacks the package.
-
-Where this Python environment has one of the packages, Triton gets the version that is installed here, because the
-requirements.txt of a built package names that version.
-"""
+"""Packages of python models -> the version where this Python has none: packages pin what is installed here."""
 _ONLY_LIKE_HERE = ("openvino",)
 """Packages that Triton gets only where this Python environment has them."""
 _SECONDS = 1800
@@ -56,10 +52,7 @@ class Packaged(Installation):
     stand_in = True
 
     def launch(self, place: Place) -> Launch:
-        """Write the backends into the server's folder; return the command that starts the server.
-
-        Of this process's environment variables the server gets only HOME.
-        """
+        """Write the backends into the server's folder; return the command. Of this process's variables it gets HOME."""
         site = packages(self.environment)
         home = site / "pytriton" / "tritonserver"
         backends = _backends(home, place.folder / "backends")
@@ -82,10 +75,7 @@ class Packaged(Installation):
 
 
 def find(needs: Needs) -> Packaged:
-    """Return the pip-installed server.
-
-    Raises Lacking where the server is not installed, or cannot serve the models of `needs`.
-    """
+    """Return the pip-installed server. Raises Lacking where it is missing, or cannot serve the models of `needs`."""
     refuse_platform()
     if needs.gpu:
         raise Lacking(f"it is for CPUs, and {', '.join(needs.gpu)} runs on a GPU")
@@ -120,10 +110,7 @@ def place_of_environment() -> Path:
 
 
 def packages(environment: Path) -> Path:
-    """Return the folder of installed packages.
-
-    Raises Lacking where the virtual environment has another version of Python than this process.
-    """
+    """Return the folder of installed packages. Raises Lacking where the environment has another version of Python."""
     site = environment / "lib" / f"python{PYTHON}" / "site-packages"
     if not site.is_dir():
         raise Lacking(f"{environment} is no environment of Python {PYTHON}", INSTALL)
@@ -131,10 +118,7 @@ def packages(environment: Path) -> Path:
 
 
 def lacks(environment: Path, needs: Needs) -> list[str]:
-    """Return the Python packages that the environment lacks or has in another version.
-
-    Python models need packages, and so do the stand-ins.
-    """
+    """Return the Python packages of models and stand-ins that the environment lacks or has in another version."""
     site = packages(environment)
     stub = site / "pytriton" / "tritonserver" / "python_backend_stubs" / PYTHON
     installed = {dist.name.lower().replace("_", "-"): dist.version for dist in metadata.distributions(path=[str(site)])}
@@ -183,10 +167,7 @@ class Installed:
 
 
 def install(environment: Path, say: Callable[[str], None] = print) -> Installed:
-    """Create or update the virtual environment of Triton; a file lock lets only one process at a time work on it.
-
-    Raises StepError where this machine or this Python cannot run the server, or where an installation fails.
-    """
+    """Create or update Triton's environment, one process at a time. Raises StepError where that fails."""
     began = time.monotonic()
     try:
         refuse_platform()

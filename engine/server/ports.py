@@ -40,10 +40,7 @@ class Ports:
 
 
 def free(address: str = "127.0.0.1") -> Ports:
-    """Return three ports that no program uses now, for HTTP, gRPC and metrics.
-
-    Raises UsageError where the address does not belong to this machine.
-    """
+    """Return three ports that are free now, for HTTP, gRPC and metrics. Raises UsageError for a foreign address."""
     with contextlib.ExitStack() as stack:
         sockets = [stack.enter_context(_bound(address, 0)) for _ in USUAL]
         numbers = [each.getsockname()[1] for each in sockets]
@@ -105,7 +102,6 @@ def _is_free(address: str, port: int) -> bool:
 
 
 def _bound(address: str, port: int) -> socket.socket:
-    """Return a socket that is bound to the port. Raises UsageError where no socket can be bound to the port."""
     bound = socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET)
     bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:

@@ -43,17 +43,18 @@ class Needs:
 
 
 def needs_of(repository: Path) -> Needs:
-    """Return the needs of the models in a repository.
-
-    Raises StepError where the configuration of a model cannot be read.
-    """
+    """Return the needs of the models in a repository. Raises StepError for a configuration that cannot be read."""
     models = {
         folder.name: _config(folder) for folder in sorted(repository.iterdir()) if (folder / configs.FILE).is_file()
     }
     return Needs(
         models=tuple(models),
         backends=frozenset(map(_backend, models.values())) - {""},
-        gpu=tuple(name for name, config in models.items() if _on_gpu(config)),
+        gpu=tuple(
+            name
+            for name, config in models.items()
+            if _is_engine(config) or any(group.kind == group.KIND_GPU for group in config.instance_group)
+        ),
         engines=tuple(_engine(repository / name) for name, config in models.items() if _is_engine(config)),
         requirements={line: name for name in models for line in _requirements(repository / name)},
         cached=tuple(name for name, config in models.items() if config.response_cache.enable),
@@ -61,10 +62,7 @@ def needs_of(repository: Path) -> Needs:
 
 
 def _config(folder: Path) -> Config:
-    """Return the configuration of a model, which may have fields that only a later Triton knows.
-
-    Raises StepError where the file config.pbtxt is broken or cannot be read.
-    """
+    """Return the configuration of a model, which may have fields that only a later Triton knows."""
     try:
         return configs.read(folder, allow_unknown_field=True)
     except (OSError, ValueError) as error:
@@ -78,11 +76,6 @@ def _backend(config: Config) -> str:
 
 def _is_engine(config: Config) -> bool:
     return _backend(config) == Backend.TENSORRT.backend
-
-
-def _on_gpu(config: Config) -> bool:
-    groups = config.instance_group
-    return _is_engine(config) or any(group.kind == group.KIND_GPU for group in groups)
 
 
 def _engine(folder: Path) -> Engine:

@@ -24,10 +24,7 @@ _LOCK = "lock"
 
 @dataclass(frozen=True)
 class Scratch:
-    """The folder of a server, and the lock of the folder.
-
-    A locked folder belongs to a living server: a process that inherits the lock's open file holds the lock.
-    """
+    """The folder of a server, and its lock, which a living server holds by the open file that it inherits."""
 
     folder: Path
     lock: FileLock
@@ -38,10 +35,7 @@ class Scratch:
         return f"recipe_{self.folder.name}"
 
     def write_plan(self, plan: Mapping[str, Any]) -> None:
-        """Write the file that tells the keeper what to start and what to clean up.
-
-        If the keeper is killed, a later process reads the written file and cleans up.
-        """
+        """Write what the keeper starts and cleans up; if it is killed, a later process cleans up by this file."""
         disk.replace(self.folder / keeper.PLAN, json.dumps(plan).encode(), fresh=self.folder / "fresh")
 
     def drop(self) -> None:
@@ -52,10 +46,7 @@ class Scratch:
 
 
 def new() -> Scratch:
-    """Return a folder for a new server, after cleaning up after dead servers.
-
-    Raises StepError where no folder for a server can be made.
-    """
+    """Return a folder for a new server, after cleaning up after dead ones. Raises StepError where none can be made."""
     root = _root()
     with file_lock.hold(root / _LOCK):
         _sweep(root)
@@ -94,10 +85,7 @@ def _lives(folder: Path) -> bool:
 
 
 def _root() -> Path:
-    """Return the folder for all servers of this user, to which no other user can write.
-
-    Raises StepError where the folder cannot be made, or where it belongs to another user.
-    """
+    """Return the folder of this user's servers, to which no other user can write. Raises StepError for a wrong one."""
     root = Path(tempfile.gettempdir()) / f"recipe-servers-{os.getuid()}"
     try:
         root.mkdir(mode=0o700, exist_ok=True)

@@ -113,10 +113,7 @@ def requests_of(
 
 
 def distance(requests: Sequence[ReferenceRequest], responses: Sequence[Tensors]) -> ServedDistance:
-    """Return how far responses are from the expected answers.
-
-    Raises JudgementError for numbers that are not finite, StepError for an answer without any expected output.
-    """
+    """Return the distance. Raises JudgementError for what is not finite, StepError without any expected output."""
     expected = [replace(request.case, outputs=_coded(request.case.outputs)) for request in requests]
     usual = outputs.usual(expected, pooling=None)
     cosines, errors, choices = [], [0.0], NO_CHOICES
@@ -166,10 +163,7 @@ def _of_prompt(model: ModelMetadata, case: Case) -> ReferenceRequest:
 
 
 def _of_texts(model: ModelMetadata, every: Sequence[Case], package: PackageParts) -> Iterator[ReferenceRequest]:
-    """Yield a request for each case with a text that the package does not cut.
-
-    Of a case with two texts, the place between them is known by the tokens.
-    """
+    """Yield a request for each case whose text the package does not cut; the tokens tell where two texts part."""
     import numpy as np
 
     from engine.kit.triton.served.tokenizer import Work

@@ -60,10 +60,7 @@ class Server:
 
 @dataclass(frozen=True)
 class Keeping:
-    """The keeper process of a server, the instructions by which the keeper cleans up, and the log.
-
-    The log file stays open, so that the log can be read after the file was removed.
-    """
+    """The keeper process of a server, the instructions by which it cleans up, and the log, read also once removed."""
 
     process: subprocess.Popen[bytes]
     plan: Mapping[str, object]
@@ -72,15 +69,11 @@ class Keeping:
     def text(self) -> str:
         """Return the end of the server's log as text."""
         size = os.fstat(self.log.fileno()).st_size
-        return os.pread(self.log.fileno(), diagnosis.TAIL_BYTES, max(0, size - diagnosis.TAIL_BYTES)).decode(
-            "utf-8", "replace"
-        )
+        end = os.pread(self.log.fileno(), diagnosis.TAIL_BYTES, max(0, size - diagnosis.TAIL_BYTES))
+        return end.decode("utf-8", "replace")
 
     def end(self, how: bytes) -> None:
-        """Ask the keeper to end the server and wait: `q` asks for a clean stop, `k` for an immediate one.
-
-        A KeyboardInterrupt while the server ends turns a clean stop into an immediate one.
-        """
+        """Let the keeper end the server, `q` cleanly or `k` at once, and wait; Ctrl-C turns `q` into `k`."""
         with contextlib.suppress(OSError, ValueError):
             self._tell(how)
         try:
@@ -206,10 +199,7 @@ def _start_keeper(plan: _Plan, own: Scratch, ports: Ports, log: Path) -> Keeping
 
 
 def _ready(plan: _Plan, name: str, keeping: Keeping, ports: Ports, log: Path) -> Server:
-    """Wait until the server has loaded its models. Raises StepError where the server ends or a model fails to load.
-
-    `name` is the name that the started server gives to clients; another server on the port has another name.
-    """
+    """Wait until the models of the server `name` are loaded. Raises StepError where it ends or a model fails."""
     pid = int((keeping.process.stdout.readline() if keeping.process.stdout else b"") or 0)
     http = f"{ports.host}:{ports.http}"
     deadline = time.monotonic() + plan.patience
@@ -217,9 +207,8 @@ def _ready(plan: _Plan, name: str, keeping: Keeping, ports: Ports, log: Path) ->
         if keeping.process.poll() is not None:
             raise _gone(keeping)
         if time.monotonic() > deadline:
-            raise StepError(
-                f"the Triton server did not answer within {plan.patience:.0f} s", diagnosis.tail(keeping.text())
-            )
+            what = f"the Triton server did not answer within {plan.patience:.0f} s"
+            raise StepError(what, diagnosis.tail(keeping.text()))
         time.sleep(_POLL_SECONDS)
     states = health.states(http, plan.needs.models, diagnosis.unreadable_models(keeping.text()))
     failed = {name: state for name, state in states.items() if not state.ready}

@@ -43,16 +43,13 @@ def written(figures):
     return json.dumps(figures.to_json())
 
 
-def test_a_closed_loop_as_json():
+def test_a_load_as_json_has_an_empty_object_for_what_was_not_measured_and_no_key_for_what_was_not_asked():
     assert written(CLOSED) == json.dumps({
         "concurrency": 8, "by": "recipe", "throughput": 3.5, "requests": 8, "latency": LATENCIES_JSON,
         "errors": {"count": 1, "share": 0.125, "messages": {"no": 1}},
         "client": {"processes": 2, "busy": 0.0, "late_p95_ms": 0.1, "saturated": False},
         "tokens_per_second": 7.0, "server": {"m": TIMES_JSON},
     })  # fmt: skip
-
-
-def test_what_was_not_measured_is_an_empty_object_and_what_is_not_asked_is_no_key():
     assert written(OPEN) == json.dumps({
         "rate": 2.5, "by": "perf_analyzer 2.51", "throughput": 0.0, "requests": 0, "latency": {},
         "errors": {"count": 0, "share": 0.0, "messages": {}}, "client": {}, "server": {},
@@ -66,9 +63,6 @@ def test_a_query_as_json():
     assert written(QueryFigures(1.5, LATENCIES, statistics)) == json.dumps(
         {"first_ms": 1.5, "latency": LATENCIES_JSON, "statistics": statistics_json}
     )
-
-
-def test_who_tells_no_maximum_has_no_key_for_it():
     latency = QueryFigures(1.5, THEIRS).to_json()["latency"]
     assert latency == {name: value for name, value in LATENCIES_JSON.items() if name != "max_ms"}
 
@@ -79,24 +73,17 @@ def test_figures_read_back_as_what_they_were(figures):
 
 
 def test_counters_are_told_per_request_to_the_entry():
-    def stats(count, queue):
+    def stats(name, count, queue):
         spent = {"success": {"count": count, "ns": 10 * queue}, "queue": {"count": count, "ns": queue}}
-        return {
-            "name": "part",
-            "version": "1",
-            "inference_count": count,
-            "execution_count": count,
-            "inference_stats": spent,
-        }
+        counts = {"inference_count": count, "execution_count": count}
+        return {"name": name, "version": "1", **counts, "inference_stats": spent}
 
     before, after = (
-        [stats(number, number * 1e6), stats(3 * number, number * 1e6) | {"name": "e"}] for number in (2, 6)
+        figures.read([stats("part", number, number * 1e6), stats("e", 3 * number, number * 1e6)]) for number in (2, 6)
     )
-    times = figures.between(
-        ModelMetadata("e", (), (), composing_models=("part",)), figures.read(before), figures.read(after)
-    )
+    times = figures.between(ModelMetadata("e", (), (), composing_models=("part",)), before, after)
     assert list(times) == ["e", "part"]
     assert times["e"].requests == 12
     assert times["part"].queue_ms == pytest.approx(4 / 12, abs=1e-4)
-    restarted = figures.between(ModelMetadata("e", (), ()), figures.read(after), figures.read(before))
+    restarted = figures.between(ModelMetadata("e", (), ()), after, before)
     assert restarted["e"].requests == 6

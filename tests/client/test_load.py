@@ -5,44 +5,40 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from engine.client import load
-from engine.client.address import Address
 from engine.client.figures import ClientFigures, Errors, Latencies, LoadFigures, ModelTimes, NotMeasured, StreamTimes
-from engine.client.generator import Load, LoadOutcome
+from engine.client.generator import LoadOutcome, LoadSettings
 from engine.reporting import measured
 
 
 def test_percentiles_are_in_milliseconds():
     latencies = Latencies.of_seconds([number / 1000 for number in range(1, 102)])
-    assert [getattr(latencies, f"{name}_ms") for name in ("mean", "p50", "p90", "p95", "p99", "max")] == [
-        51,
-        51,
-        91,
-        96,
-        100,
-        101,
-    ]
+    shown = [getattr(latencies, f"{name}_ms") for name in ("mean", "p50", "p90", "p95", "p99", "max")]
+    assert shown == [51, 51, 91, 96, 100, 101]
+
+
+def measured_load(point, *answers, errors=(), **more):
+    """Return the figures of a point: `answers` are the begin, end and tokens of each, `more` settings."""
+    outcome = LoadOutcome()
+    for begun, ended, tokens in answers:
+        outcome.begun.append(begun)
+        outcome.ended.append(ended)
+        outcome.tokens.append(tokens)
+    outcome.errors.update(errors)
+    for name in ("firsts", "gaps"):
+        getattr(outcome, name).extend(more.pop(name, ()))
+    settings = LoadSettings(warm_up=1.0, duration=2.0, timeout=1.0, **more)
+    return load._figures(point, settings, [outcome], {})
 
 
 def test_throughput_counts_what_ended_in_the_window_and_latency_what_began_in_it():
-    outcome = LoadOutcome()
-    for begun, ended in ((0.5, 0.9), (0.9, 1.2), (1.5, 2.0), (2.9, 3.4)):
-        outcome.begun.append(begun)
-        outcome.ended.append(ended)
-        outcome.tokens.append(5)
-    planned = Load(Address("h", 1, "http"), (), 0.0, warm_up=1.0, duration=2.0, timeout=1.0, count_tokens=True)
-    figures = load._figures(load.Point(concurrency=1), planned, [outcome], {})
-    assert figures.throughput == 1.0
-    assert figures.tokens_per_second == 5.0
-    assert figures.latency.requests == 2
-    assert figures.latency.max_ms == 500
+    answers = ((0.5, 0.9, 5), (0.9, 1.2, 5), (1.5, 2.0, 5), (2.9, 3.4, 5))
+    figures = measured_load(load.Point(concurrency=1), *answers, count_tokens=True)
+    assert (figures.throughput, figures.tokens_per_second) == (1.0, 5.0)
+    assert (figures.latency.requests, figures.latency.max_ms) == (2, 500)
 
 
 def test_a_load_that_nothing_answered_is_told_without_latencies():
-    planned = Load(Address("h", 1, "http"), (), 0.0, warm_up=1.0, duration=2.0, timeout=1.0)
-    outcome = LoadOutcome()
-    outcome.errors["gone"] += 3
-    figures = load._figures(load.Point(rate=5.0), planned, [outcome], {}).to_json()
-    assert figures == {
+    assert measured_load(load.Point(rate=5.0), errors=["gone"] * 3).to_json() == {
         "rate": 5.0, "by": "recipe", "throughput": 0.0, "requests": 3, "latency": {},
         "errors": {"count": 3, "share": 1.0, "messages": {"gone": 3}},
         "client": {"processes": 1, "busy": 0.0, "late_p95_ms": 0.0, "saturated": False}, "server": {},
@@ -50,19 +46,9 @@ def test_a_load_that_nothing_answered_is_told_without_latencies():
 
 
 def test_the_times_of_pieces_are_those_of_all_answers():
-    outcome = LoadOutcome()
-    for first, gaps in ((0.010, (0.002, 0.004)), (0.030, ())):
-        outcome.begun.append(1.5)
-        outcome.ended.append(2.0)
-        outcome.tokens.append(3)
-        outcome.firsts.append(first)
-        outcome.gaps.extend(gaps)
-    planned = Load(Address("h", 1, "http"), (), 0.0, warm_up=1.0, duration=2.0, timeout=1.0, streams=True)
-    stream = load._figures(load.Point(concurrency=1), planned, [outcome], {}).stream
+    pieces = {"firsts": (0.010, 0.030), "gaps": (0.002, 0.004)}
+    stream = measured_load(load.Point(concurrency=1), (1.5, 2.0, 3), (1.5, 2.0, 3), streams=True, **pieces).stream
     assert (stream.first_p50_ms, stream.between_p50_ms, stream.pieces) == (20.0, 3.0, 4)
-
-
-def test_answers_of_one_piece_have_no_time_between_pieces():
     assert StreamTimes.of_seconds([0.01], []).between_p50_ms is None
     assert StreamTimes.of_seconds([], []) is None
 
@@ -103,10 +89,12 @@ def test_every_number_has_a_column_with_its_digits():
     }  # fmt: skip
 
 
-def test_an_open_loop_shows_its_rate_and_generation_its_tokens():
+def test_an_open_loop_shows_its_rate_and_generation_its_tokens_and_a_model_of_no_parts_its_own_times():
     row = shown(figures(concurrency=None, rate=2.5, tokens_per_second=12.34))
     assert "clients" not in row
     assert (row["rate/s"], row["tokens/s"]) == ("2.5", "12.3")
+    row = shown(figures(server={"first": SERVER["first"]}), "first")
+    assert (row["queue"], row["compute"]) == ("0.250", "1.625")
 
 
 def test_a_number_that_figures_gain_is_a_column_and_a_key_without_another_edit():
@@ -119,11 +107,6 @@ def test_a_number_that_figures_gain_is_a_column_and_a_key_without_another_edit()
 def test_what_is_not_known_is_a_dash(entry, server):
     row = shown(figures(latency=NotMeasured(), server=server), entry)
     assert {row[name] for name in ("mean", "p99", "max", "queue", "compute")} == {"-"}
-
-
-def test_a_model_of_no_parts_shows_its_own_times():
-    row = shown(figures(server={"first": SERVER["first"]}), "first")
-    assert (row["queue"], row["compute"]) == ("0.250", "1.625")
 
 
 def test_notes_tell_errors_emptiness_and_a_client_at_its_limit():

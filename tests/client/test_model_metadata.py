@@ -24,11 +24,8 @@ def ensemble(name, *parts):
 
 def test_entries_are_what_says_its_task_else_ensembles_and_what_takes_texts_else_all():
     plain = ModelMetadata.of_config(config("plain", input=[{"name": "x", "data_type": "TYPE_FP32", "dims": ["3"]}]))
-    tokens, texts, other = (
-        ModelMetadata.of_config(config("tokens")),
-        ensemble("texts", "tokens", "plain"),
-        ModelMetadata("texts2", (TEXT,), ()),
-    )
+    tokens, texts = ModelMetadata.of_config(config("tokens")), ensemble("texts", "tokens", "plain")
+    other = ModelMetadata("texts2", (TEXT,), ())
     assert model_metadata.entries([plain, tokens, texts, marked("e", "fill-mask")]) == [marked("e", "fill-mask")]
     assert model_metadata.entries([plain, tokens, texts, other]) == [texts, other]
     assert model_metadata.entries([plain]) == [plain]

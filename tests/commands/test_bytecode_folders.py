@@ -2,6 +2,7 @@
 
 import os
 import sys
+from unittest.mock import Mock
 
 import pytest
 
@@ -23,7 +24,12 @@ def folders(package):
     return {str(path.relative_to(package)) for path in package.rglob("*") if path.is_dir()}
 
 
-def test_each_folder_with_modules_gets_one_and_the_second_time_there_is_nothing_to_do(package):
+def test_each_folder_with_modules_gets_one_if_it_can_be_written_and_the_second_time_nothing_is_new(
+    package, monkeypatch
+):
+    with monkeypatch.context() as nobody_may_write:
+        nobody_may_write.setattr(os, "mkdir", Mock(side_effect=PermissionError))
+        assert not make_folders(str(package))
     assert make_folders(str(package))
     own = {"__pycache__", "inner/__pycache__", "inner/deeper/__pycache__"}
     assert folders(package) == {"inner", "inner/deeper", "data", *own}
@@ -35,11 +41,3 @@ def test_where_python_writes_none_there_nothing_is_made(package, monkeypatch, na
     monkeypatch.setattr(sys, name, value)
     assert not make_folders(str(package))
     assert folders(package) == {"inner", "inner/deeper", "data"}
-
-
-def test_where_nobody_may_write_nothing_is_made_and_nothing_said(package, monkeypatch):
-    def refuse(path):
-        raise PermissionError(path)
-
-    monkeypatch.setattr(os, "mkdir", refuse)
-    assert not make_folders(str(package))

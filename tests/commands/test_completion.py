@@ -5,7 +5,9 @@ import os
 import shutil
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
@@ -13,6 +15,7 @@ from engine import commands
 from engine.commands import completion
 from engine.errors import UsageError
 
+argcomplete = pytest.importorskip("argcomplete", reason="argcomplete is not installed: the extra `completion`")
 LINES = (
     ("recipe bui", "build"),
     ("recipe build ti", "tiny.yaml"),
@@ -46,8 +49,21 @@ def folder(tmp_path):
 
 
 @pytest.mark.parametrize(("line", "completed"), LINES, ids=[line for line, _ in LINES])
+def test_a_line_is_completed(line, completed, folder, monkeypatch):
+    """In the tests' own process; `test_bash_completes` has a line in bash."""
+    monkeypatch.chdir(folder)
+    for name, value in {"_ARGCOMPLETE": "1", "COMP_LINE": line, "COMP_POINT": str(len(line)), "COMP_TYPE": "9"}.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("_ARGCOMPLETE_STDOUT_FILENAME", str(folder / "completions"))
+    monkeypatch.setattr(argcomplete.CompletionFinder, "_init_debug_stream", Mock())  # it would take a file of pytest
+    monkeypatch.setattr(argcomplete, "autocomplete", partial(argcomplete.autocomplete, exit_method=sys.exit))
+    with pytest.raises(SystemExit):
+        commands.complete(line)
+    assert completed in [each.replace("\\", "").strip() for each in (folder / "completions").read_text().split("\v")]
+
+
+@pytest.mark.parametrize(("line", "completed"), [LINES[2]])
 def test_bash_completes(line, completed, folder):
-    pytest.importorskip("argcomplete", reason="argcomplete is not installed: the extra `completion`")
     if shutil.which("bash") is None:
         pytest.skip("this machine has no bash")
     root = Path(commands.__file__).parent.parent.parent
@@ -61,7 +77,6 @@ def test_bash_completes(line, completed, folder):
 
 @pytest.mark.parametrize("shell", completion.SHELLS)
 def test_each_shell_has_a_script(shell, capsys):
-    pytest.importorskip("argcomplete", reason="argcomplete is not installed: the extra `completion`")
     commands.parse(["completion", shell]).run(commands.parse(["completion", shell]))
     assert "recipe" in capsys.readouterr().out
 

@@ -9,15 +9,14 @@ from program import Program
 
 RECIPE = "name: NAME\nmodel: {source: net.onnx}\nprofiles: [{batch: [1, 2, 4]}]\n"
 MISSED = "validate: {cosine: {at_least: 0.5}}\nbench: {shapes: [{batch: 1, budget: {p95_ms: 0.000001}}]}\n"
-TO = ("--to", "fuse")
 
 
 @pytest.fixture(scope="module")
 def project(tmp_path_factory):
     """A project in which one recipe is built, one failed, one was never built, and others are no recipes of its own."""
     folder = tmp_path_factory.mktemp("project")
-    (folder / "pyproject.toml").touch()
-    onnx.save(graphs.layers(), folder / "net.onnx")
+    program = small(folder)
+    (folder / "r.yaml").unlink()
     for name in ("built", "edited", "new"):
         (folder / f"{name}.yaml").write_text(RECIPE.replace("NAME", name))
     (folder / "missed.yaml").write_text(RECIPE.replace("NAME", "missed") + MISSED)
@@ -27,13 +26,20 @@ def project(tmp_path_factory):
     (folder / "compose.yaml").write_text("services: {}\n")
     (folder / ".hidden").mkdir()
     (folder / ".hidden" / "old.yaml").write_text(RECIPE)
-    program = Program(folder)
     program("build", "built.yaml", expect=0)
     program("build", "edited.yaml", expect=0)
     program("build", "missed.yaml", expect=4)
     edited = folder / "edited.yaml"
     edited.write_text(edited.read_text().replace("[1, 2, 4]", "[1, 2, 8]"))
     return program
+
+
+def small(folder):
+    """Make a project with one recipe."""
+    (folder / "pyproject.toml").touch()
+    (folder / "r.yaml").write_text(RECIPE.replace("NAME", "r"))
+    onnx.save(graphs.layers(), folder / "net.onnx")
+    return Program(folder)
 
 
 @pytest.mark.slow
@@ -49,6 +55,11 @@ def test_each_recipe_of_the_project_has_its_state(project):
     assert listed["edited.yaml"]["names"] == ["edited"]
     assert 0 < listed["edited.yaml"]["rebuild"] <= listed["edited.yaml"]["jobs"]
     assert listed["sub/wrong.yaml"]["why"].startswith("sub/wrong.yaml:3:1: unknown field `profile`")
+    lines = project("list", expect=0).stdout.splitlines()
+    assert lines[0].split() == ["built.yaml", "up", "to", "date"]
+    assert any("would rebuild" in line and "jobs" in line for line in lines)
+    assert any(line.startswith("missed.yaml") and "failed: 1 of" in line for line in lines)
+    assert all(len(line) <= 80 for line in lines)
 
 
 @pytest.mark.slow
@@ -58,16 +69,6 @@ def test_a_recipe_whose_jobs_are_stored_and_were_not_built_last_is_cached(projec
     project("build", "edited.yaml", expect=0)
     recipe.write_text(edited.replace("[1, 2, 8]", "[1, 2, 4]"))
     assert "cached: a build delivers it without work" in project("list", expect=0).stdout
-    recipe.write_text(edited.replace("[1, 2, 8]", "[1, 2, 16]"))  # the next test reads what a build would run
-
-
-@pytest.mark.slow
-def test_people_read_lines_that_fit(project):
-    lines = project("list", expect=0).stdout.splitlines()
-    assert lines[0].split() == ["built.yaml", "up", "to", "date"]
-    assert any("would rebuild" in line and "jobs" in line for line in lines)
-    assert any(line.startswith("missed.yaml") and "failed: 1 of" in line for line in lines)
-    assert all(len(line) <= 80 for line in lines)
 
 
 @pytest.mark.slow
@@ -76,13 +77,8 @@ def test_no_package_of_ml_is_imported(project):
 
 
 @pytest.mark.slow
-def test_a_recipe_that_did_not_change_is_answered_by_its_snapshot(project, tmp_path):
-    folder = tmp_path / "one"
-    (folder / "cache").parent.mkdir()
-    (folder / "pyproject.toml").touch()
-    (folder / "r.yaml").write_text(RECIPE.replace("NAME", "r"))
-    onnx.save(graphs.layers(), folder / "net.onnx")
-    one = Program(folder)
+def test_a_recipe_that_did_not_change_is_answered_by_its_snapshot(tmp_path):
+    one = small(tmp_path)
     one("build", "r.yaml", expect=0)
     assert not {"pydantic", "networkx", "onnx", "numpy"} & one.imports("list", "--json")
     assert "up to date" in one("list", expect=0).stdout
@@ -90,9 +86,6 @@ def test_a_recipe_that_did_not_change_is_answered_by_its_snapshot(project, tmp_p
 
 def test_a_project_without_a_recipe_says_how_to_begin_and_makes_no_store(tmp_path):
     (tmp_path / "pyproject.toml").touch()
-    program = Program(tmp_path)
-    assert "recipe new MODEL" in program("list", expect=0).stdout
-    (tmp_path / "r.yaml").write_text(RECIPE.replace("NAME", "r"))
-    onnx.save(graphs.layers(), tmp_path / "net.onnx")
-    assert program("list", expect=0).stdout == "r.yaml  never built\n"
+    assert "recipe new MODEL" in Program(tmp_path)("list", expect=0).stdout
+    assert small(tmp_path)("list", expect=0).stdout == "r.yaml  never built\n"
     assert not (tmp_path / "cache").exists()

@@ -6,6 +6,8 @@ import passports
 import pytest
 from program import Program
 
+from engine import commands
+from engine.errors import StepError
 from engine.runtimes.tensorrt import passport
 from engine.runtimes.tensorrt.prepared_graph import EngineTensor, Extents
 
@@ -26,31 +28,23 @@ def engine(tmp_path):
     return folder
 
 
-@pytest.mark.parametrize("name", ["model.plan", "."])
-def test_an_engine_tells_what_built_it(engine, name, tmp_path):
-    shown = Program(tmp_path)("show", str(engine / name), expect=0).stdout
+def test_an_engine_tells_what_built_it(engine, tmp_path):
+    shown = Program(tmp_path)("show", str(engine), expect=0).stdout
     for words in ("TensorRT 10.13.0.35, 52.0 MB", "Tesla T4 (sm_75)", "Tesla T4 only", "fp16 asked for", "9 fp16",
                   "7 fp16, 1 fp32", "optimization_level: 5", "1x1 / 1x16 / 1x128", "input_ids int64 batch x sequence",
                   "runtime 12.9, driver 580.65.06", "4d2"):  # fmt: skip
         assert words in shown, words
     assert "refit" not in shown
-
-
-def test_machines_get_the_whole_passport(engine, tmp_path):
     [shown] = json.loads(Program(tmp_path)("show", "--json", str(engine / "model.plan"), expect=0).stdout)
     assert shown.pop("engine") == str(engine / "model.plan")
     assert passport.Passport.model_validate(shown) == passport.load(engine)
 
 
-def test_an_engine_without_a_passport_is_one_clear_error(engine, tmp_path):
+def test_an_engine_without_a_passport_and_one_beside_a_recipe_are_clear_errors(engine, tmp_path):
+    plan = str(engine / "model.plan")
+    assert "cannot show recipes and engines" in Program(tmp_path)("show", "recipe.yaml", plan, expect=2).stderr
     (engine / passport.FILE).unlink()
-    done = Program(tmp_path)("show", str(engine / "model.plan"), expect=1)
-    assert "without its passport.json" in done.stderr
-
-
-def test_recipes_and_engines_are_not_mixed(engine, tmp_path):
-    done = Program(tmp_path)("show", "recipe.yaml", str(engine / "model.plan"), expect=2)
-    assert "cannot show recipes and engines" in done.stderr
+    assert "without its passport.json" in Program(tmp_path)("show", plan, expect=1).stderr
 
 
 def test_a_file_that_is_not_the_engine_of_its_passport_is_told_apart(engine, tmp_path):
@@ -65,12 +59,13 @@ def test_a_file_that_is_not_the_engine_of_its_passport_is_told_apart(engine, tmp
 @pytest.mark.parametrize(
     ("field", "value"), [("bytes", -1), ("bytes", 10**400), ("gpu", []), ("sms", []), ("options", "none")]
 )
-def test_a_passport_that_says_what_cannot_be_is_none(engine, tmp_path, field, value):
+def test_a_passport_that_says_what_cannot_be_is_none(engine, field, value):
     path = engine / "passport.json"
     path.write_text(json.dumps({**json.loads(path.read_text()), field: value}))
-    shown = Program(tmp_path)("show", str(engine), expect=1).stderr
-    assert "is no passport of a TensorRT engine" in shown
-    assert "pydantic" not in shown
+    arguments = commands.parse(["show", str(engine)])
+    with pytest.raises(StepError, match="is no passport of a TensorRT engine") as refused:
+        arguments.run(arguments)
+    assert "pydantic" not in str(refused.value)
 
 
 def test_what_a_passport_says_cannot_draw_on_the_terminal(engine, tmp_path):

@@ -35,21 +35,28 @@ def _refused(project, *words):
     return done.stderr
 
 
-@pytest.mark.parametrize("place", _PLACES)
-@pytest.mark.parametrize("command", _BUILDING)
+def _pairs(commands, places):
+    """Return the first command with each place and each command with the first place; `--whole` has all pairs."""
+    rare = pytest.mark.whole("the command with the first place, and the first command with the place")
+    return [
+        pytest.param(command, place, marks=rare if command != commands[0] and place != places[0] else ())
+        for command in commands
+        for place in places
+    ]
+
+
+@pytest.mark.parametrize(("command", "place"), _pairs(_BUILDING, [*_PLACES]))
 def test_packages_go_to_no_place_that_cannot_be_written(project, command, place):
     assert f"packages cannot go to {_PLACES[place]}" in _refused(project, command, "it.yaml", "-o", _PLACES[place])
 
 
-@pytest.mark.parametrize("place", _PLACES)
-@pytest.mark.parametrize("command", _WITH_A_STORE)
+@pytest.mark.parametrize(("command", "place"), _pairs(_WITH_A_STORE, [*_PLACES]))
 def test_a_store_that_cannot_be_written_is_a_fault_of_the_command_line(project, command, place):
     words = (command, "it.yaml", *(("fetch",) if command == "logs" else ()))
     assert "cannot be used" in _refused(project, *words, "--cache", _PLACES[place])
 
 
-@pytest.mark.parametrize("command", _FILES)
-@pytest.mark.parametrize("place", ["afile/below", "/proc/none"])
+@pytest.mark.parametrize(("command", "place"), _pairs([*_FILES], ["afile/below", "/proc/none"]))
 def test_a_file_goes_to_no_place_that_cannot_be_written(project, command, place):
     error = _refused(project, *_FILES[command], place)
     assert "cannot be written" in error

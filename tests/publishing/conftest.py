@@ -5,6 +5,7 @@ import asyncio
 import pytest
 from published import write
 
+from engine.publishing import published_config
 from engine.publishing.publisher import Publisher, PublishWaits
 from engine.publishing.repository import ModelRepository
 
@@ -42,11 +43,14 @@ def publish(url):
 
 @pytest.fixture
 def look(url):
-    """Return how a test reads the repository: `read(name)` and `names()`."""
+    """Return how a test reads the repository: `read(name)`, `config(model)` and `names()`."""
 
     class Look:
         def read(self, name):
             return asyncio.run(ModelRepository(url, writes=False).read(name))
+
+        def config(self, name):
+            return published_config.parsed(self.read(f"{name}/config.pbtxt"))
 
         def names(self):
             return set(asyncio.run(ModelRepository(url, writes=False).listing()).entries)

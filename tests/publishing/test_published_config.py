@@ -3,14 +3,10 @@
 import pytest
 
 from engine.errors import UsageError
-from engine.publishing import published_config
+
+pytestmark = pytest.mark.parametrize("url", ["folder"], indirect=True)
 
 
-def config(look, name):
-    return published_config.parsed(look.read(f"{name}/config.pbtxt"))
-
-
-@pytest.mark.parametrize("url", ["folder"], indirect=True)
 @pytest.mark.parametrize(
     ("changes", "fact"),
     [({"dims": 5}, "films_first: input"), ({"platform": "backend: 'onnxruntime'"}, "films_second: backend")],
@@ -24,14 +20,12 @@ def test_a_package_whose_configuration_old_versions_cannot_share_is_refused(publ
     assert look.names() == before
 
 
-@pytest.mark.parametrize("url", ["folder"], indirect=True)
 def test_other_instances_are_taken_over(publish, built, look):
     publish(built(1))
     publish(built(2, count=3))
-    assert config(look, "films_first").instance_group[0].count == 3
+    assert look.config("films_first").instance_group[0].count == 3
 
 
-@pytest.mark.parametrize("url", ["folder"], indirect=True)
 def test_a_model_of_somebody_else_is_never_touched(publish, built, tmp_path):
     theirs = tmp_path / "models" / "films_second" / "config.pbtxt"
     theirs.parent.mkdir(parents=True)

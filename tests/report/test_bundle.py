@@ -48,8 +48,5 @@ def test_a_bundle_holds_the_machine_the_records_the_logs_and_the_passports(tmp_p
     }  # fmt: skip
     assert json.loads(texts["recipe-results/machine.json"]) == {"gpu": "T4", "home": "HOME"}
     assert not any(word in text for text in texts.values() for word in ("sesame", "grace"))
-
-
-def test_a_target_that_cannot_be_written_is_a_clear_error(tmp_path):
     with pytest.raises(StoreError, match="cannot be written"):
         bundle.write(tmp_path / "missing" / "results.tar.gz", tmp_path, {})

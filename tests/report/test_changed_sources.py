@@ -89,11 +89,11 @@ class Built:
 
     @property
     def rebuilt(self):
-        return {place for place, event in self.ends.items() if event["state"] == "built"}
+        return {job for job, event in self.ends.items() if event["state"] == "built"}
 
     @property
     def results(self):
-        return {place: (event["key"], event["artifact"]) for place, event in self.ends.items()}
+        return {job: (event["key"], event["artifact"]) for job, event in self.ends.items()}
 
 
 class Project:
@@ -126,9 +126,7 @@ class Project:
 
     def build(self, *options):
         """Build in a fork of this process, which has imported the program already."""
-        time.sleep(
-            0.05
-        )  # past the clock's tick, as every user is: an input that changed in this tick allows no snapshot
+        time.sleep(0.05)  # past the clock's tick: an input that changed in this tick allows no snapshot
         output = self.folder / "output"
         child = os.fork()
         if child == 0:
@@ -139,6 +137,15 @@ class Project:
         assert "Traceback" not in talk, talk
         events = [json.loads(line) for line in talk.splitlines()]
         return Built(code, events, [each["resumed"] for each in comparisons], [each["changed"] for each in comparisons])
+
+    def edit_steps(self, *changes):
+        """Replace texts in the module of the steps, each once."""
+        steps = self.folder / "site" / "resume_steps.py"
+        text = steps.read_text()
+        for old, new in changes:
+            assert old in text
+            text = text.replace(old, new, 1)
+        steps.write_text(text)
 
     def build_anew(self):
         """Build without a snapshot and a plan cache, as a builder that knows nothing of earlier plans."""
@@ -260,10 +267,9 @@ def test_only_the_jobs_behind_a_changed_source_run_and_equal_output_stops_them(p
 
 
 def test_a_source_in_a_package_keeps_the_plan_although_tools_lie_in_folders_of_packages(project):
-    steps = project.folder / "site" / "resume_steps.py"
-    text = steps.read_text().replace('f"{home}/c{number % 3}"', '"python:weights_of_read/part"', 1)
-    steps.write_text(
-        text.replace("    number: int", '    tools: ClassVar[tuple[str, ...]] = ("networkx",)\n    number: int', 1)
+    project.edit_steps(
+        ('f"{home}/c{number % 3}"', '"python:weights_of_read/part"'),
+        ("    number: int", '    tools: ClassVar[tuple[str, ...]] = ("networkx",)\n    number: int'),
     )
     package = project.folder / "site" / "weights_of_read"
     package.mkdir()
@@ -297,18 +303,9 @@ def test_the_builder_imports_no_slow_package_for_a_changed_source(project):
     assert not imported & (HEAVY | {"engine.step", "engine.api", "importlib.metadata"})
 
 
-def breaks_the_code(project):
-    steps = project.folder / "site" / "resume_steps.py"
-    steps.write_text(steps.read_text().replace("[:1]", "[:2]"))
-
-
-def changes_the_recipe(project):
-    project.recipe(COUNT, number=0)
-
-
 def damages_the_plan(project):
-    for plan in (project.folder / "cache" / "plans").iterdir():
-        plan.write_bytes(plan.read_bytes()[:-1] + b"x")
+    [plan] = (project.folder / "cache" / "plans").iterdir()
+    plan.write_bytes(plan.read_bytes()[:-1] + b"x")
 
 
 def takes_an_older_plan(project):
@@ -324,27 +321,26 @@ def replaces_a_source_by_a_folder(project):
     project.path("c0").mkdir()
 
 
-def removes_a_record(project):
-    next((project.folder / "cache" / "records").iterdir()).unlink()
-
-
 def damages_an_artifact(project):
-    place = next((project.folder / "cache" / "artifacts").rglob("letter"))
-    place.chmod(0o644)
-    place.write_text("?")
+    path = next((project.folder / "cache" / "artifacts").rglob("letter"))
+    path.chmod(0o644)
+    path.write_text("?")
 
 
-DOUBTS = (
-    breaks_the_code, changes_the_recipe, damages_the_plan, takes_an_older_plan, replaces_a_source_by_a_folder,
-    removes_a_record, damages_an_artifact,
-)  # fmt: skip
+DOUBTS = {
+    "other code": lambda project: project.edit_steps(("[:1]", "[:2]")),
+    "another recipe": lambda project: project.recipe(COUNT, number=0),
+    "a damaged plan": damages_the_plan,
+    "an older plan": takes_an_older_plan,
+    "a folder in place of a source": replaces_a_source_by_a_folder,
+    "a record that is gone": lambda project: next((project.folder / "cache" / "records").iterdir()).unlink(),
+    "a damaged artifact": damages_an_artifact,
+}
 
 
 def test_a_source_that_a_step_reads_when_it_is_planned_is_planned_anew(project):
-    steps = project.folder / "site" / "resume_steps.py"
     reading = "number = step.number + 0 * len(Path(home.removeprefix('file:'), str(step.number)).read_text())"
-    steps.write_text(steps.read_text().replace(", step.number\n", ", 0\n        " + reading + "\n", 1))
-    assert reading in steps.read_text()
+    project.edit_steps((", step.number\n", f", 0\n        {reading}\n"))
     assert project.build().code == 0
     project.write("c0", "no step reads this when it is planned\n")
     assert project.build().resumed == [True]
@@ -353,46 +349,30 @@ def test_a_source_that_a_step_reads_when_it_is_planned_is_planned_anew(project):
 
 
 @pytest.mark.whole("test_changed_sources_give_the_keys_and_records_that_a_new_plan_gives")
-def test_files_and_folders_that_a_step_reads_when_it_is_planned_are_watched_though_no_source_names_them(project):
-    steps = project.folder / "site" / "resume_steps.py"
-    reading = (
-        "\n        folder = Path(home.removeprefix('file:'))"
-        "\n        number += len((folder / 'settings').read_text()) + len(list((folder / 'more').iterdir()))"
-    )
-    steps.write_text(steps.read_text().replace(", step.number\n", f", step.number{reading}\n", 1))
-    assert reading in steps.read_text()
-    project.path("more").mkdir()
-    project.write("settings", "")
-    project.write("5", "for the number that both changes give to the last variant\n")
-    assert project.build().code == 0
-    assert project.build().resumed == [], "no snapshot answered"
-    for name in ("settings", "more/first"):
-        project.write(name, "x")
-        built = project.build()
-        assert built.resumed == [False]
-        assert ("v-3", "read") in built.rebuilt
-        assert project.build_anew().results == built.results
-
-
-@pytest.mark.whole("test_changed_sources_give_the_keys_and_records_that_a_new_plan_gives")
-def test_what_a_step_asks_when_it_is_planned_or_imported_is_watched(project, monkeypatch):
-    steps = project.folder / "site" / "resume_steps.py"
+def test_what_a_step_asks_when_it_is_planned_or_imported_is_watched_though_no_source_names_it(project, monkeypatch):
     asking = (
         "\n        folder = Path(home.removeprefix('file:'))"
+        "\n        number += len((folder / 'settings').read_text()) + len(list((folder / 'more').iterdir()))"
         "\n        number += (folder / 'switch').exists() + len(os.environb.get(b'OF_THE_STEP', b'')) + AT_IMPORT"
     )
-    text = steps.read_text().replace(", step.number\n", f", step.number{asking}\n", 1)
     at_import = f"AT_IMPORT = len(Path({str(project.path('imported'))!r}).read_text())\n"
-    steps.write_text(text.replace("\n\nclass Read", f"\nimport os\n{at_import}\n\nclass Read", 1))
-    assert asking in steps.read_text()
-    assert at_import in steps.read_text()
-    project.write("imported", "")
-    for number in range(5, 20):
+    project.edit_steps(
+        (", step.number\n", f", step.number{asking}\n"),
+        ("\n\nclass Read", f"\nimport os\n{at_import}\n\nclass Read"),
+    )
+    project.path("more").mkdir()
+    for name in ("settings", "imported"):
+        project.write(name, "")
+    for number in range(5, 25):
         project.write(str(number), "for the numbers that the changes give to the last variant\n")
     assert project.build().code == 0
     assert project.build().resumed == [], "no snapshot answered"
-    project.write("switch", "")
-    assert ("v-3", "read") in project.build().rebuilt
+    for name in ("settings", "more/first", "switch"):
+        project.write(name, "x")
+        built = project.build()
+        assert built.resumed == ([] if name == "switch" else [False])
+        assert ("v-3", "read") in built.rebuilt
+        assert project.build_anew().results == built.results
     monkeypatch.setenv("OF_THE_STEP", "x" * 9)
     assert ("v-3", "read") in project.build().rebuilt
     files = [path.read_bytes() for path in (project.folder / "cache" / "snapshots").iterdir()]
@@ -407,12 +387,12 @@ def test_what_a_step_asks_when_it_is_planned_or_imported_is_watched(project, mon
 
 
 @pytest.mark.whole
-@pytest.mark.parametrize("doubt", DOUBTS, ids=lambda doubt: doubt.__name__)
+@pytest.mark.parametrize("doubt", DOUBTS)
 def test_any_other_change_is_planned_anew(project, doubt):
-    doubt(project)
+    DOUBTS[doubt](project)
     project.write("1", "1 again\n")
     built = project.build()
     assert built.resumed in ([False], [])
-    assert built.code == (1 if doubt is replaces_a_source_by_a_folder else 0)
+    assert built.code == (1 if doubt == "a folder in place of a source" else 0)
     if built.code == 0:
         assert project.build_anew().results == built.results

@@ -13,55 +13,38 @@ from engine.report import ci
 ON_GITHUB = {"GITHUB_ACTIONS": "true"}
 
 
-@pytest.fixture
-def wrong(tmp_path):
-    """Return the error about a recipe with a misspelt field."""
-    path = tmp_path / "recipes" / "r.yaml"
-    path.parent.mkdir()
-    path.write_text("name: a\nmodel: {source: 'hf:a/b'}\nprecison: int8\n")
-    with pytest.raises(Exception, match="precison") as refused:
+def wrong(path, text):
+    """Return the error of a recipe with this text."""
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(text)
+    with pytest.raises(Exception, match="yaml") as refused:
         load(path)
     return refused.value
 
 
-def test_an_error_of_a_recipe_is_shown_at_its_line(wrong, tmp_path):
-    [command] = ci.github_commands(wrong, {**ON_GITHUB, "GITHUB_WORKSPACE": str(tmp_path)})
-    assert command.startswith("::error file=recipes/r.yaml,line=3,col=1::unknown field `precison`")
-    assert "%0Ahint: did you mean `precision`?" in command
-
-
-def test_each_wrong_recipe_has_an_annotation(wrong):
+def test_each_wrong_recipe_has_an_annotation_at_its_line_and_only_on_github(tmp_path):
+    misspelt = wrong(tmp_path / "recipes" / "r.yaml", "name: a\nmodel: {source: 'hf:a/b'}\nprecison: int8\n")
     other = StepError("50% failed", ["a, b: c", "line\nbreak"])
-    commands = ci.github_commands(RecipesError([wrong, other], recipes=2), ON_GITHUB)
-    assert len(commands) == 2
-    assert commands[1] == "::error::50%25 failed%0Aa, b: c%0Aline%0Abreak"
+    environment = {**ON_GITHUB, "GITHUB_WORKSPACE": str(tmp_path)}
+    first, second = ci.github_commands(RecipesError([misspelt, other], recipes=2), environment)
+    assert first.startswith("::error file=recipes/r.yaml,line=3,col=1::unknown field `precison`")
+    assert "%0Ahint: did you mean `precision`?" in first
+    assert second == "::error::50%25 failed%0Aa, b: c%0Aline%0Abreak"
+    [odd_name] = ci.github_commands(wrong(tmp_path / "a,b:c.yaml", "name: [\n"), ON_GITHUB)
+    assert "a%2Cb%3Ac.yaml,line=" in odd_name
+    assert ci.github_commands(misspelt, {}) == []
 
 
-def test_a_name_is_escaped(wrong, tmp_path):
-    path = tmp_path / "a,b:c.yaml"
-    path.write_text("name: [\n")
-    with pytest.raises(Exception, match="yaml") as refused:
-        load(path)
-    [command] = ci.github_commands(refused.value, ON_GITHUB)
-    assert "a%2Cb%3Ac.yaml,line=" in command
-
-
-def test_elsewhere_there_are_no_annotations(wrong, tmp_path):
-    assert ci.github_commands(wrong, {}) == []
-    ci.summarize_for_github("built", "table", {"GITHUB_STEP_SUMMARY": str(tmp_path / "summary")})
-    assert not (tmp_path / "summary").exists()
-
-
-def test_the_summary_of_a_job_grows(tmp_path):
-    environment = {**ON_GITHUB, "GITHUB_STEP_SUMMARY": str(tmp_path / "summary")}
+def test_the_summary_of_a_job_grows_and_no_error_stops_a_build(tmp_path):
+    summary = tmp_path / "summary"
+    ci.summarize_for_github("built", "table", {"GITHUB_STEP_SUMMARY": str(summary)})
+    assert not summary.exists()
+    environment = {**ON_GITHUB, "GITHUB_STEP_SUMMARY": str(summary)}
     ci.summarize_for_github("recipe build: built", "p50  1 ms\n", environment)
     ci.summarize_for_github("recipe build: up to date", "", environment)
-    assert (tmp_path / "summary").read_text() == (
+    assert summary.read_text() == (
         "### recipe build: built\n\n```text\np50  1 ms\n```\n\n### recipe build: up to date\n\n"
     )
-
-
-def test_a_summary_that_cannot_be_written_is_no_error(tmp_path):
     ci.summarize_for_github("built", "table", {**ON_GITHUB, "GITHUB_STEP_SUMMARY": str(tmp_path)})
 
 
@@ -87,13 +70,9 @@ def test_each_job_is_a_case_with_its_time_its_file_and_its_error(report):
     suites = {suite.get("name"): suite for suite in report()}
     assert list(suites) == ["net", "other", "wrong.yaml"]
     net = suites["net"]
-    assert {name: net.get(name) for name in ("tests", "failures", "skipped", "time")} == {
-        "tests": "3", "failures": "1", "skipped": "1", "time": "2.000",
-    }  # fmt: skip
+    assert [net.get(name) for name in ("tests", "failures", "skipped", "time")] == ["3", "1", "1", "2.000"]
     export, fuse, bench = net
-    assert export.attrib == {
-        "name": "export", "classname": "net", "time": "1.500", "file": "recipes/net.yaml",
-    }  # fmt: skip
+    assert export.attrib == {"name": "export", "classname": "net", "time": "1.500", "file": "recipes/net.yaml"}
     assert fuse.find("failure").get("message") == "no\ufffd node <x>"
     assert "hint: mend it" in fuse.find("failure").text
     assert bench.find("skipped") is not None
@@ -101,16 +80,11 @@ def test_each_job_is_a_case_with_its_time_its_file_and_its_error(report):
     assert suites["wrong.yaml"].get("failures") == "1"
 
 
-def test_a_later_command_replaces_its_own_suites_and_keeps_the_others(report):
+def test_a_later_command_replaces_its_own_suites_and_an_unreadable_report(report, tmp_path):
+    (tmp_path / ci.JUNIT_FILE).write_text("<not xml")
     ci.write_junit(EVENTS[:1], {})
     ci.write_junit([Ended("net", "export", "cached"), Ended("third", "export", "built")], {})
     assert [(suite.get("name"), suite.get("time")) for suite in report()] == [("net", "0.000"), ("third", "0.000")]
-
-
-def test_an_unreadable_report_is_replaced(report, tmp_path):
-    (tmp_path / ci.JUNIT_FILE).write_text("<not xml")
-    ci.write_junit(EVENTS[:1], {})
-    assert len(report()) == 1
 
 
 def test_outside_of_gitlab_nothing_is_written(tmp_path, monkeypatch):

@@ -17,9 +17,6 @@ def test_columns_are_aligned_and_no_line_ends_in_blanks():
         "  built",
         "             why",
     ]
-
-
-def test_a_row_may_have_fewer_cells_and_a_table_no_rows():
     assert grid.lines([("a",), ("b", "c")]) == ["a", "b  c"]
     assert grid.lines([]) == []
 
@@ -36,15 +33,12 @@ WIDE = [("shape", "model", "mean", "p50", "p95"), ("1 x 16", "a model with a lon
 PLACES = [grid.LEFT, grid.LEFT, grid.RIGHT, grid.RIGHT, grid.RIGHT]
 
 
-def test_on_a_narrow_page_cells_of_text_are_wrapped():
+def test_on_a_narrow_page_texts_are_wrapped_then_numbers_stand_in_a_table_of_their_own_with_the_same_names():
     assert grid.lines(WIDE, PLACES, width=45) == [
         "shape   model              mean    p50    p95",
         "1 x 16  a model with a    1.000  2.000  3.000",
         "        long name",
     ]
-
-
-def test_on_a_narrower_page_numbers_stand_in_a_table_of_their_own_with_the_same_names():
     lines = grid.lines(WIDE, PLACES, width=40)
     assert max(map(len, lines)) <= 40
     assert [line.split()[:2] for line in lines if line.startswith("1 x")] == [["1", "x"], ["1", "x"]]
@@ -57,10 +51,6 @@ def test_spare_columns_are_left_out_first_the_largest_number_before_others():
     assert "mean" not in grid.lines(WIDE, columns, width=46)[0]
     assert "p50" in grid.lines(WIDE, columns, width=46)[0]
     assert "p50" not in grid.lines(WIDE, columns, width=42)[0]
-
-
-def test_without_a_terminal_nothing_is_wrapped():
-    assert len(grid.lines([["word " * 100, "1"]], PLACES)) == 1
 
 
 def test_a_table_has_a_header_a_rule_and_a_row_each():

@@ -62,21 +62,15 @@ def test_jobs_that_run_are_always_visible_and_told_apart(report):
     assert "3 of 12 layers" in shown or report._console.width == 60
 
 
-def test_more_running_jobs_than_lines_are_counted(report):
-    for number in range(90):
+def test_jobs_that_begin_are_shown_with_the_time_that_is_left_then_counted(report):
+    report.on_event(RunsElsewhere(name(3), "export", "process 7 on here"))
+    report.on_event(Started(name(0), "export", report.log))
+    assert "for process 7 on here" in report.shown()
+    assert "more than 60 s left" in report.shown()  # the jobs `fuse` have not run yet
+    for number in range(1, 90):
         report.on_event(Started(name(number), "export", report.log))
     assert "more" in report.shown()
     assert "90 running" in report.shown()
-
-
-def test_the_time_that_is_left_comes_from_earlier_runs(report):
-    report.on_event(Started(name(0), "export", report.log))
-    assert "more than 60 s left" in report.shown()  # the jobs `fuse` have not run yet
-
-
-def test_another_builder_is_named(report):
-    report.on_event(RunsElsewhere(name(3), "export", "process 7 on here"))
-    assert "for process 7 on here" in report.shown()
 
 
 def test_an_interruption_says_which_jobs_it_stopped(report):
@@ -88,16 +82,12 @@ def test_an_interruption_says_which_jobs_it_stopped(report):
     assert "running" not in shown
 
 
-def test_a_failed_job_is_printed_at_once_and_stays_in_the_view(report):
+def test_a_failed_job_is_printed_at_once_stays_in_the_view_and_is_the_last_line(report):
     with report._console.capture() as printed:
         report.on_event(Ended(name(5), "export", "failed", error=StepError("it is wrong", hint="mend it")))
     assert "it is wrong" in printed.get()
     assert "hint: mend it" in printed.get()
     assert "device-5  export" in report.shown()
-
-
-def test_the_errors_of_a_failed_build_are_its_last_lines(report):
-    report.on_event(Ended(name(5), "export", "failed", error=StepError("it is wrong", hint="mend it")))
     report.on_event(Finished("failed", 2.0, Exit.FAILED, {}))
     with report._console.capture() as printed:
         report.finish(Results("", "", ""))

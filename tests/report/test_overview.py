@@ -3,8 +3,6 @@
 import csv
 from types import SimpleNamespace
 
-import pytest
-
 from engine.errors import StepError
 from engine.report.overview import VariantOverview, as_csv, as_markdown, as_text, state_of
 from engine.store.history import HeadlineFigures, MeasuredLatency, PastBuild
@@ -14,42 +12,15 @@ def finding(state="cached", waits_for=None, error=None):
     return SimpleNamespace(state=state, waits_for=waits_for, error=error)
 
 
-@pytest.mark.parametrize(
-    ("findings", "state"),
-    [
-        ([finding(), finding()], "up to date"),
-        ([finding("new"), finding("unknown")], "not built"),
-        ([finding(), finding("stale"), finding("unknown")], "2 of 3 jobs to build"),
-        ([finding(), finding("new", waits_for="a T4")], "waits for a T4"),
-        ([finding(), finding("unknown", error=StepError("the model is gone"))], "error: the model is gone"),
-    ],
-)
-def test_the_state_of_a_variant_follows_from_its_jobs(findings, state):
-    assert state_of(findings) == state
-
-
-def latency(p50, place="batch 1"):
-    return MeasuredLatency(place=place, p50_ms=p50, interval=(p50, p50))
-
-
-def build(*latencies):
-    return PastBuild(at=1.0, name="x", state="built", jobs={}, figures=HeadlineFigures(latencies=latencies))
-
-
-def variant(builds, *latencies):
-    figures = HeadlineFigures(latencies=latencies)
-    return VariantOverview("x", "", "int8", "cpu", "up to date", figures, builds)
-
-
-def test_a_latency_is_compared_with_the_last_build_that_measured_another_one_there():
-    builds = [build(latency(4.0)), build(latency(2.0)), build(latency(9.0, "batch 9")), build(latency(1.0))]
-    assert variant(builds, latency(1.0)).change.ratio == 0.5
-
-
-@pytest.mark.parametrize("builds", [[], [build(latency(1.0))], [build(latency(9.0, "batch 9"))]])
-def test_without_an_earlier_measurement_there_is_nothing_to_compare(builds):
-    assert variant(builds, latency(1.0)).change is None
-    assert variant(builds).change is None
+def test_the_state_of_a_variant_follows_from_its_jobs():
+    for state, findings in {
+        "up to date": [finding(), finding()],
+        "not built": [finding("new"), finding("unknown")],
+        "2 of 3 jobs to build": [finding(), finding("stale"), finding("unknown")],
+        "waits for a T4": [finding(), finding("new", waits_for="a T4")],
+        "error: the model is gone": [finding(), finding("unknown", error=StepError("the model is gone"))],
+    }.items():
+        assert state_of(findings) == state
 
 
 def figures(p50, place="batch 1", **more):
@@ -60,6 +31,14 @@ def figures(p50, place="batch 1", **more):
 def overview(name, figures, *before, state="up to date"):
     builds = [PastBuild(at=1.0, name=name, state="built", jobs={}, figures=each) for each in before]
     return VariantOverview(name, "precision=int8", "int8", "cpu", state, figures, builds)
+
+
+def test_a_latency_is_compared_with_the_last_build_that_measured_another_one_there():
+    elsewhere = figures(9.0, "batch 9")
+    assert overview("x", figures(1.0), figures(4.0), figures(2.0), elsewhere, figures(1.0)).change.ratio == 0.5
+    for before in ([], [figures(1.0)], [elsewhere]):
+        assert overview("x", figures(1.0), *before).change is None, before
+        assert overview("x", HeadlineFigures(), *before).change is None, before
 
 
 FAST = overview("a", figures(1.0), figures(2.0))
@@ -77,14 +56,10 @@ def test_a_row_for_each_variant_without_empty_columns():
     assert place == "p50 at batch 1"
 
 
-def test_latencies_of_different_shapes_name_their_shapes():
-    lines = list(as_text([FAST, overview("c", figures(3.0, "batch 8"))]))
-    assert "shape" in lines[0]
-    assert "batch 8" in lines[2]
-    assert len(lines) == 3
-
-
-def test_metrics_have_columns_of_their_own():
+def test_latencies_of_different_shapes_and_metrics_have_columns():
+    header, _, row = as_text([FAST, overview("c", figures(3.0, "batch 8"))])
+    assert "shape" in header
+    assert "batch 8" in row
     header, row, _ = as_text([overview("m", figures(1.0, metrics={"accuracy": 0.91}))])
     assert "accuracy" in header
     assert "0.9100" in row

@@ -14,32 +14,36 @@ from engine.report.results import Results
 WAIT = RunsElsewhere("net", "export", "process 7 on here (net export, since 08:00:00)", 7, "here", 1.0)
 
 
-def test_a_wait_is_two_lines_that_name_the_job_and_the_builder():
+def test_a_wait_is_two_lines_that_name_the_job_and_the_builder_or_one_event_of_json():
     lines = plain.lines(WAIT, many=False)
     assert lines == ["waiting  export", "  for process 7 on here (net export, since 08:00:00)"]
     assert plain.lines(WAIT, many=True)[0] == "waiting  net  export"
-
-
-def test_a_wait_is_one_event_of_json_with_the_process():
-    event = json.loads(json_lines.line(WAIT))
-    assert event == {
+    assert json.loads(json_lines.line(WAIT)) == {
         "event": "wait", "recipe": "net", "job": "export",
         "by": {"pid": 7, "host": "here", "since": 1.0, "text": WAIT.builder},
     }  # fmt: skip
 
 
-def test_a_wait_stands_in_the_live_view_until_the_job_has_ended():
+def views(job, *events):
+    """Return what the live view shows of a job when it is planned, and after each event."""
     report = LiveReport(many=False)
-    report.on_event(Planned("net", (("export", ()),)))
-    report.on_event(WAIT)
-    with report._console.capture() as shown:
-        report._console.print(report._view(), width=200)
-    assert "waiting" in shown.get()
-    assert "process 7" in shown.get()
-    report.on_event(Ended("net", "export", "cached"))
-    with report._console.capture() as shown:
-        report._console.print(report._view(), width=200)
-    assert "process 7" not in shown.get()
+    shown = []
+    for event in (Planned("net", ((job, ()),)), *events):
+        report.on_event(event)
+        with report._console.capture() as captured:
+            report._console.print(report._view(), width=200)
+        shown.append(captured.get())
+    return shown
+
+
+def test_waits_stand_in_the_live_view_until_the_job_has_ended():
+    _, waits, ended = views("export", WAIT, Ended("net", "export", "cached"))
+    assert "waiting" in waits
+    assert "process 7" in waits
+    assert "process 7" not in ended
+    _, waits, arrived = views("trt-build", AWAITS, ARRIVED)
+    assert "for T4 (sm_75) with tensorrt" in waits
+    assert "arrived after 53 s" in arrived
 
 
 @pytest.mark.parametrize(("tables", "again"), [("", 0), ("the table of another variant\n", 1)])
@@ -57,13 +61,10 @@ AWAITS = Awaits("net", "trt-build", "T4 (sm_75) with tensorrt", "run it there")
 ARRIVED = Ended("net", "trt-build", "cached", arrival=Arrival(53.2, "Tesla T4"))
 
 
-def test_a_result_that_is_awaited_has_two_lines_when_the_wait_begins_and_one_when_it_arrives():
+def test_an_awaited_result_has_lines_and_an_event_of_json_when_the_wait_begins_and_when_it_arrives():
     lines = plain.lines(AWAITS, many=False)
     assert lines == ["waiting  trt-build", "  waits for: T4 (sm_75) with tensorrt; run it there"]
     assert plain.lines(ARRIVED, many=False) == ["cached   trt-build  arrived after 53 s, made on Tesla T4"]
-
-
-def test_a_result_that_is_awaited_is_an_event_of_json_and_its_end_says_how_it_came():
     assert json.loads(json_lines.line(AWAITS)) == {
         "event": "await", "recipe": "net", "job": "trt-build", "for": "T4 (sm_75) with tensorrt",
         "advice": "run it there",
@@ -71,17 +72,7 @@ def test_a_result_that_is_awaited_is_an_event_of_json_and_its_end_says_how_it_ca
     assert json.loads(json_lines.line(ARRIVED))["arrived"] == {"after": 53.2, "from": "Tesla T4"}
 
 
-def test_a_result_that_is_awaited_stands_in_the_live_view():
-    report = LiveReport(many=False)
-    report.on_event(Planned("net", (("trt-build", ()),)))
-    for event, text in ((AWAITS, "for T4 (sm_75) with tensorrt"), (ARRIVED, "arrived after 53 s")):
-        report.on_event(event)
-        with report._console.capture() as shown:
-            report._console.print(report._view(), width=200)
-        assert text in shown.get()
-
-
-def test_cached_jobs_are_one_line_and_waiting_ones_a_line_for_each_device():
+def test_cached_jobs_are_one_line_waiting_ones_a_line_for_each_device_and_news_is_never_folded():
     folded = JobCounts()
     for variant in ("a", "b"):
         for job in ("export", "fuse"):
@@ -95,9 +86,6 @@ def test_cached_jobs_are_one_line_and_waiting_ones_a_line_for_each_device():
         "waiting  1 job for L4; run it there",
         "skipped  1 job of 1 variant, because an earlier job failed or waits",
     ]
-
-
-def test_news_is_never_folded():
     folded = JobCounts()
     news = (
         Ended("a", "fuse", "built"),

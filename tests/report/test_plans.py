@@ -15,7 +15,7 @@ def proof(*sms, lost=()):
     return PlanProof(precision="int8", profiles=(profile,), layers=34, kept=34 - len(lost), lost=lost)
 
 
-def test_a_line_for_each_profile_says_types_fused_products_and_attention():
+def test_the_lines_say_types_fused_products_attention_and_what_suits_turing_alone():
     head, profile, kept = plans.lines(report(proof(86)))
     assert "TensorRT-RTX" in head
     assert profile == (
@@ -24,13 +24,7 @@ def test_a_line_for_each_profile_says_types_fused_products_and_attention():
     )
     assert kept == "  int8 as in the graph: 34 of 34 products"
     assert plans.lines(report(proof(86, lost=("a: fp16",))))[-1].endswith("33 of 34 products; not: a: fp16")
-
-
-def test_an_engine_for_turing_and_newer_gpus_is_warned_about():
     assert any("warning" in line for line in plans.lines(report(proof(75, 86))))
     assert not any("warning" in line for sms in ((75,), (86, 89)) for line in plans.lines(report(proof(*sms))))
-
-
-def test_an_engine_that_cannot_be_read_is_called_not_known():
     assert plans.lines(report(unknown="no text")) == ["the kernels of the engine are not known: no text"]
     assert plans.lines(report()) == []

@@ -59,13 +59,6 @@ def test_an_interruption_keeps_the_figures_and_goes_on(proof):
     assert (part["state"], part["figures"]) == ("interrupted", [{"concurrency": 1}])
 
 
-def test_an_interruption_between_two_parts_that_passed_is_in_the_exit_code(proof):
-    with proof.part("net", "load", "CPU"):
-        pass
-    proof.is_interrupted = True
-    assert proof.exit is Exit.INTERRUPTED
-
-
 @pytest.mark.parametrize(
     ("errors", "code"),
     [
@@ -80,6 +73,8 @@ def test_the_exit_code_follows_from_all_parts(proof, errors, code):
             if error is not None:
                 raise error
     assert proof.exit is code
+    proof.is_interrupted = True  # also between two parts
+    assert proof.exit is Exit.INTERRUPTED
 
 
 def test_the_table_says_what_ran_where(proof, capsys):

@@ -16,13 +16,10 @@ def tables(count):
     return {f"v{number}": f"table of v{number}\n" for number in range(count)}
 
 
-def test_few_variants_have_all_tables_and_a_line_for_each_package():
+def test_few_variants_have_all_tables_and_many_those_that_were_built():
     texts = results(finished(2), tables(2))
     assert texts.brief == texts.whole == "table of v0\ntable of v1\nv0 -> build/v0\nv1 -> build/v1\n"
     assert texts.packages == "v0 -> build/v0\nv1 -> build/v1\n"
-
-
-def test_many_variants_have_the_tables_of_those_that_were_built_and_one_line():
     texts = results(finished(90), tables(90), built={"v3"})
     assert texts.brief.splitlines() == [
         "table of v3",
@@ -30,6 +27,7 @@ def test_many_variants_have_the_tables_of_those_that_were_built_and_one_line():
         "`recipe show` prints their tables, and -v all of them here",
     ]
     assert len(texts.whole.splitlines()) == 180
+    assert results(finished(0), dict.fromkeys(map(str, range(90)), "")).brief == ""
 
 
 def engine(name):
@@ -45,27 +43,17 @@ def proofs(names):
     return [plans.HEAD, *lines, "`recipe show` prints their tables, and -v all of them here"]
 
 
-def test_what_engines_prove_stays_where_there_are_too_many_tables():
+def test_what_engines_prove_stays_where_there_are_too_many_tables_and_of_hundreds_what_was_built():
     names = [f"v{number}" for number in range(9)]
     engines = {name: engine(name) for name in names}
     assert results(finished(0), engines, built=names).brief.splitlines() == proofs(names)
     assert results(finished(0), engines).brief.splitlines() == proofs(names)
     one = results(finished(0), engines, built={"v3"}).brief
     assert one == engines["v3"] + "\n".join([*proofs(name for name in names if name != "v3"), ""])
-
-
-def test_an_engine_whose_text_cannot_be_read_says_so():
     unknown = "table\nthe kernels of the engine are not known: version 9\n"
     brief = results(finished(0), {**{f"v{number}": "" for number in range(9)}, "v9": unknown}).brief
     assert brief.splitlines()[1:3] == ["v9:", "  the kernels of the engine are not known: version 9"]
-
-
-def test_of_hundreds_of_engines_those_that_were_built_say_what_they_prove():
     names = [f"v{number}" for number in range(90)]
     engines = {name: engine(name) for name in names}
     assert results(finished(0), engines).brief == ""
     assert results(finished(0), engines, built=names[:20]).brief.splitlines() == proofs(names[:20])
-
-
-def test_many_variants_without_packages_have_no_lines():
-    assert results(finished(0), dict.fromkeys(map(str, range(90)), "")).brief == ""

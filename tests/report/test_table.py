@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass, field, replace
 
-import pytest
 from summaries import accuracy, bench, row, summary
 
 from engine.kit.accuracy.report import AccuracyReport, Least, Work, Worst
@@ -53,9 +52,8 @@ def test_numbers_of_the_cpu_are_never_taken_for_those_of_the_device():
     assert "not validated on the device yet; ONNX on the CPU, fp16 emulated:" in text
     assert "cosine mean 0.9999, worst 0.9991 (line 8)" in text
     assert [line for line in text.splitlines() if "onnxruntime-int8" in line and "0.9999" in line] == []
-    on_device = table(
-        summary(bench=bench(), validation_onnx=emulated, validation=replace(emulated, cases=7, emulated=None))
-    )
+    validated = replace(emulated, cases=7, emulated=None)
+    on_device = table(summary(bench=bench(), validation_onnx=emulated, validation=validated))
     assert "7 cases against" in on_device
     assert "emulated" not in on_device
 
@@ -77,7 +75,7 @@ class WiderAccuracy(AccuracyReport):
     drift: float | None = field(default=None, metadata=significant("drift", unit="bits", digits=2))
 
 
-def test_a_new_field_of_a_row_is_a_column_of_the_table_and_in_json():
+def test_a_new_field_of_a_row_is_a_column_and_one_of_accuracy_a_line_and_both_are_in_json():
     rows = (row("m-fp32", ours=True, kind=WiderRow, peak_mb=12.34), row("pytorch-fp32", ours=False, kind=WiderRow))
     shown = summary(bench=WiderBench(threads=2, cpu="a CPU", rows=rows))
     lines = table(shown).splitlines()
@@ -86,19 +84,13 @@ def test_a_new_field_of_a_row_is_a_column_of_the_table_and_in_json():
     assert lines[3][:end].strip().endswith("4.000")  # the rival has no such number
     assert [each.get("peak_mb") for each in shown.to_json()["bench"]] == [12.34, None]
     assert "peak" not in table(summary(bench=bench()))
-
-
-def test_a_new_field_of_accuracy_is_a_line_and_in_json():
     shown = summary(validation=accuracy(0.97, 0.9917, kind=WiderAccuracy, drift=1.234))
     assert "  drift 1.2 bits\n" in table(shown)
     assert shown.to_json()["validation"]["drift"] == 1.234
 
 
-def test_a_noisy_bench_says_that_its_numbers_cannot_be_trusted():
+def test_the_line_below_the_table_says_what_measured_and_whether_it_was_noisy():
     assert "--force bench measures again" in table(summary(bench=bench(noise=0.9)))
-
-
-def test_latencies_of_a_gpu_are_said_to_be_its_own():
     gpu = GpuReport(name="Tesla T4", sm_mhz=(1590, 1590), steady=True)
     assert "interleaved in one run on a CPU, 2 threads;" in table(summary(bench=bench()))
     assert "interleaved in one run on Tesla T4 at 1590 MHz;" in table(summary(bench=replace(bench(), gpu=gpu)))
@@ -125,34 +117,16 @@ def test_what_is_in_the_lower_precision_and_what_is_not_is_said_with_the_reason(
         "  in fp32: 6 Softmax (sums)",
         "  not int8: 2 of its layers (sensitive)",
     ]
-
-
-def test_the_graph_s_casts_and_computing_nodes_are_counted():
-    counts = NodeCounts(all=52, casts=4, computing=50)
-    half = HalfReport(
-        precision="fp16", share=1, kept=(), cosine=Spread(1.0, 1.0), saturated=(), scaled=(), path=(), samples=1,
-        casts=1, graph=counts,
-    )  # fmt: skip
+    counted = replace(half, share=1, kept=(), graph=NodeCounts(all=52, casts=4, computing=50))
     line = "  graph: 52 nodes, 4 of them Casts; 50 compute on the GPU, before any fusion by the runtime"
-    assert table_lines.precision_lines(half) == ["100% of the MatMul work in fp16", line]
-    assert HalfReport.from_json(half.to_json()) == half
-
-
-def test_a_model_whose_precision_was_not_lowered_says_nothing_of_it():
+    assert table_lines.precision_lines(counted) == ["100% of the MatMul work in fp16", line]
+    assert HalfReport.from_json(counted.to_json()) == counted
     assert table_lines.precision_lines(DynamicReport(quantized={"MatMul": 3}, left=())) == []
 
 
-@pytest.mark.parametrize(
-    ("name", "output"),
-    [
-        ("pytorch-fp32", "checkpoint"),
-        ("pytorch-fp16-reduce-overhead", "checkpoint"),
-        ("onnxruntime-fp32", "exported"),
-        ("openvino-fp32", "exported"),
-    ],
-)
-def test_the_size_of_a_rival_is_that_of_what_its_runtime_runs(name, output):
-    assert _rival_of(name) == output
+def test_the_size_of_a_rival_is_that_of_what_its_runtime_runs():
+    rivals = ("pytorch-fp32", "pytorch-fp16-reduce-overhead", "onnxruntime-fp32", "openvino-fp32")
+    assert [*map(_rival_of, rivals)] == ["checkpoint", "checkpoint", "exported", "exported"]
 
 
 def test_a_rival_that_could_not_run_is_a_row_and_a_line_with_the_reason():

@@ -1,16 +1,18 @@
 """The lines beside the rows of a table: the chosen runtime, times on a GPU, lengths of samples."""
 
 import re
+from dataclasses import replace
 from types import SimpleNamespace
 
-from report.test_table import summary
+import summaries
+from summaries import summary
 
 from engine.builder.job import Job
 from engine.builder.summary import Summary
 from engine.builder.variant import PlannedVariant
 from engine.builder.why import Finding
 from engine.feasibility.facts import ModelFacts
-from engine.kit.bench.report import BenchReport, BenchRow
+from engine.kit.bench.report import BenchReport
 from engine.kit.bench.sample_report import Batching, SampleFigures, SampleLengths
 from engine.kit.choice.candidates import Lead
 from engine.kit.choice.report import ChoiceReport, Compared
@@ -42,16 +44,10 @@ def with_choice(**records):
     return Summary(variant, {name.replace("_", "-"): record for name, record in records.items()})
 
 
-def test_the_table_begins_with_the_choice_and_the_rejected_candidates():
-    lines = table(with_choice(choose_runtime=RECORD)).splitlines()
-    assert lines[1:3] == [HEADLINE, "  rejected a: slower than b"]
-
-
-def test_json_has_the_whole_report():
-    assert with_choice(choose_runtime=RECORD).to_json()["runtime"] == CHOICE.to_json()
-
-
-def test_a_build_without_a_choice_has_no_line():
+def test_the_table_begins_with_the_choice_and_the_rejected_candidates_and_json_has_the_report():
+    chosen = with_choice(choose_runtime=RECORD)
+    assert table(chosen).splitlines()[1:3] == [HEADLINE, "  rejected a: slower than b"]
+    assert chosen.to_json()["runtime"] == CHOICE.to_json()
     assert table_lines.choice_lines(with_choice()) == []
     assert "runtime" not in with_choice().to_json()
 
@@ -69,14 +65,11 @@ TIMES = DeviceTimes(
 
 
 def on_device(device):
-    row = BenchRow.of_rounds(
-        [[1.0]], shape={"batch": 1, "sequence": 16}, via="in-process", runtime="tensorrt-fp16", ours=True, ratios={},
-    )  # fmt: skip
-    fields = {name: getattr(row, name) for name in row.__dataclass_fields__}
-    return BenchReport(threads=1, cpu="a CPU", rows=(BenchRow(**{**fields, "device": device}),))
+    rows = (summaries.row("tensorrt-fp16", ours=True, device=device),)
+    return BenchReport(threads=1, cpu="a CPU", rows=rows)
 
 
-def test_each_time_stands_under_trtexec_s_name():
+def test_each_time_of_a_gpu_stands_under_trtexec_s_name():
     title, *rows, rates = table_lines.device_lines(on_device(TIMES))
     assert "CUDA events" in title
     headers, cells = rows[::3], [row.split() for row in rows[1::3]]
@@ -87,13 +80,7 @@ def test_each_time_stands_under_trtexec_s_name():
         "0.050", "0.500", "0.030", "0.020", "0.010", "0.005", "0.540", "0.525", "0.510",
     ]  # fmt: skip
     assert rates == "  tensorrt-fp16 (ours) at 1 x 16: 1,900.0 calls/s with 1 stream, 2,500.5 calls/s with 2 streams"
-
-
-def test_on_a_cpu_there_is_no_such_table():
     assert list(table_lines.device_lines(on_device(None))) == []
-
-
-def test_the_times_are_read_again_from_a_record():
     assert BenchReport.from_json(on_device(TIMES).to_json(), BenchReport.version).rows[0].device == TIMES
 
 
@@ -108,10 +95,7 @@ def row(runtime, order, *, ours, texts_per_s):
         tokens_per_s=28 * texts_per_s, gain=gain, gain_interval=interval,
     )  # fmt: skip
     ratio = {"pytorch-fp32": 2.5 if order == "arrival" else 3.5} if ours else {}
-    return BenchRow(
-        shape=SHAPE, via="in-process", runtime=runtime, ours=ours, mean_ms=2.0, p50_ms=1.5, p95_ms=3.0, p99_ms=4.0,
-        runs=100, noise=0.01, ratio_to=ratio, samples=figures,
-    )  # fmt: skip
+    return replace(summaries.row(runtime, ours=ours, noise=0.01), shape=SHAPE, ratio_to=ratio, samples=figures)
 
 
 def of_samples():
@@ -130,10 +114,6 @@ def of_samples():
         for runtime, texts in (("onnxruntime-int8", 200.0), ("pytorch-fp32", 80.0))
     )
     return BenchReport(threads=1, cpu="a CPU", rows=rows, samples=(lengths,))
-
-
-def facts():
-    return ModelFacts(kind="transformers", max_sequence=512, axes={"input_ids": ("batch", "sequence")})
 
 
 def test_a_row_for_each_order_with_the_speed_up_over_the_rival_in_the_same_order():
@@ -156,7 +136,8 @@ def test_padding_throughput_and_the_fastest_batches_stand_below_the_table():
 
 
 def test_the_proposal_stands_in_the_table_and_in_the_json():
-    known = summary(precision=facts(), bench=of_samples())
+    facts = ModelFacts(kind="transformers", max_sequence=512, axes={"input_ids": ("batch", "sequence")})
+    known = summary(precision=facts, bench=of_samples())
     text = table(known)
     assert "for these lengths, the recipe could say:\n    profiles:  # padding 20.0%" in text
     assert "    # no dynamic_batching: in arrival order" in text

@@ -68,17 +68,17 @@ def package(tmp_path):
     return folder
 
 
-def test_docker_builds_the_image_that_the_manifests_name(docker, package):
+def test_docker_builds_the_image_that_the_manifests_name_or_says_why_it_cannot(docker, package):
     assert container.build_image(package) == "my-net"
     assert fake_docker.calls(docker)[-1]["words"] == ["build", "--tag", "my-net", str(package)]
-
-
-def test_an_image_that_cannot_be_built_shows_what_docker_says(docker, package):
     (docker / "offline").touch()
     with pytest.raises(StepError, match="docker cannot build the image my-net") as error:
         container.build_image(package)
     assert error.value.facts == ("no route to host",)
     assert error.value.hint.endswith(f"docker build --tag my-net {package}")
+    (package / "Dockerfile").unlink()
+    with pytest.raises(StepError, match="the package has no Dockerfile"):
+        container.build_image(package)
 
 
 def test_without_a_program_that_answers_the_command_is_named(docker, package, monkeypatch):
@@ -91,9 +91,3 @@ def test_without_a_program_that_answers_the_command_is_named(docker, package, mo
     with pytest.raises(StepError) as error:
         container.build_image(package)
     assert error.value.facts == ("neither docker nor podman nor buildah is installed",)
-
-
-def test_a_package_without_a_dockerfile_is_an_error(docker, package):
-    (package / "Dockerfile").unlink()
-    with pytest.raises(StepError, match="the package has no Dockerfile"):
-        container.build_image(package)

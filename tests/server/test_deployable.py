@@ -38,22 +38,17 @@ def package(built, tmp_path_factory):
 def test_a_package_says_how_it_is_asked_and_run(package):
     text = (package / "README.md").read_text()
     assert text.startswith("# my_net\n")
-    assert "curl -s http://127.0.0.1:8000/v2/models/my_net/infer" in text
-    assert "| input `x` | FP32 [any x 64] |" in text
-    assert "- runtime: `onnxruntime`" in text
-    assert "python3 probe.py" in text
+    for words in ("curl -s http://127.0.0.1:8000/v2/models/my_net/infer", "| input `x` | FP32 [any x 64] |",
+                  "- runtime: `onnxruntime`", "python3 probe.py"):  # fmt: skip
+        assert words in text
 
 
-def test_the_image_has_an_exact_tag_and_no_root(package):
+def test_the_image_has_an_exact_tag_and_no_root_and_that_of_a_mirror_is_built_on_the_mirror(package, tmp_path):
     lines = (package / "Dockerfile").read_text().splitlines()
     assert "FROM nvcr.io/nvidia/tritonserver:25.06-py3" in lines
     assert lines.index("USER 1000") < len(lines) - 1
     assert lines[-1] == 'CMD ["tritonserver", "--model-repository=/models"]'
     assert not any("latest" in line for line in lines)
-
-
-def test_the_image_of_a_mirror_is_built_on_the_mirror(package, tmp_path):
-    """A company's cluster may pull from nowhere else."""
     shutil.copytree(package, tmp_path / "out")
     mirror = f"registry.example.com:5000/nvidia/tritonserver:25.06-py3@sha256:{'ab' * 32}"
     deployable.write(tmp_path / "out", "my_net", image=mirror, origin=ORIGIN)

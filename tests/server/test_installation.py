@@ -16,14 +16,11 @@ def of_engines(*engines):
     return [word for word in words if word.startswith("--backend-config=tensorrt,")]
 
 
-def test_triton_may_run_the_code_inside_a_version_compatible_engine():
+def test_triton_may_run_the_code_inside_a_version_compatible_engine_and_loads_the_plugins_of_every_engine():
     assert of_engines(Engine("a", "10.13.0.35"), Engine("b", "10.13.0.35", version_compatible=True)) == [
         "--backend-config=tensorrt,version-compatible=true"
     ]
     assert of_engines(Engine("a", "10.13.0.35")) == []
-
-
-def test_triton_loads_the_plugins_of_every_engine():
     engines = [Engine(name, "10.13.0.35", plugins=(f"{name}/1/plugins/x.so",)) for name in ("a", "b")]
     assert of_engines(*engines) == [
         "--backend-config=tensorrt,plugins=/models/a/1/plugins/x.so;/models/b/1/plugins/x.so"
@@ -37,15 +34,12 @@ def test_each_protocol_takes_an_address_of_ipv6_in_its_own_form():
     ]  # fmt: skip
 
 
-def test_what_stands_behind_two_dashes_goes_to_the_server(tmp_path):
+def test_what_stands_behind_two_dashes_goes_to_the_server_and_is_an_argument_of_other_commands(tmp_path):
     parsed = commands.parse(["serve", "r.yaml", "--http-port", "9000", "--", "--log-verbose=1", "--rate-limit=off"])
     assert [str(each) for each in parsed.recipes] == ["r.yaml"]
     words = installation.user_options(parsed.further)
     place = Place(tmp_path, Ports(8000, 8001, 8002), tmp_path, "recipe_ab12", Needs(), words)
     assert options(place, "/models", place.ports)[-2:] == ["--log-verbose=1", "--rate-limit=off"]
-
-
-def test_other_commands_keep_the_usual_meaning_of_two_dashes():
     parsed = commands.parse(["check", "--", "-odd.yaml"])
     assert [str(each) for each in parsed.recipes] == ["-odd.yaml"]
     assert parsed.further == ()
@@ -56,8 +50,5 @@ def test_an_option_that_recipe_sets_is_refused_with_what_to_do(word):
     with pytest.raises(UsageError, match="recipe sets --") as caught:
         installation.user_options([word])
     assert caught.value.hint
-
-
-def test_a_word_that_is_no_option_is_refused():
     with pytest.raises(UsageError, match="is none"):
         installation.user_options(["other.yaml"])

@@ -48,13 +48,10 @@ def of_text(texts_a_row=1):
     return ModelMetadata("m_text", (TensorMetadata("TEXT", "BYTES", (-1, texts_a_row)),), ())
 
 
-def test_each_text_that_the_package_does_not_cut_is_a_request(parts, reference):
+def test_each_text_that_is_not_cut_is_a_request_with_an_answer_of_the_original_s_outputs(parts, reference):
     requests = served_accuracy.requests_of(of_text(), reference, parts)
     assert [each.arrays["TEXT"].tolist() for each in requests] == [[[text.encode()]] for text in TEXTS[:3]]
-
-
-def test_the_expected_answers_are_made_of_the_outputs_of_the_original(parts, reference):
-    [first, *_] = served_accuracy.requests_of(of_text(), reference, parts)
+    first = requests[0]
     logits = ort.run(ort.session(parts.exported, threads=1), first.case.inputs)["logits"]
     shares = np.exp(logits - logits.max()) / np.exp(logits - logits.max()).sum()
     assert np.allclose(first.case.outputs["scores"], -np.sort(-shares, axis=1), atol=1e-6)
@@ -89,26 +86,15 @@ SCORES = np.array([[0.7, 0.2, 0.1]], np.float32)
 LABELS = np.array([[b"good", b"bad", b"so so"]], dtype=object)
 
 
-def test_equal_answers_have_no_distance():
-    answer = {"labels": LABELS, "scores": SCORES}
-    distance = served_accuracy.distance([request(**answer)], [answer])
-    assert (distance.cosine, distance.agreement, distance.max_abs) == (pytest.approx(1), 1, 0)
-
-
-def test_an_embedding_makes_no_choice():
-    vector = np.array([[0.1, 0.6, 0.6]], np.float32)
-    assert (
-        served_accuracy.distance([request(sentence_embedding=vector)], [{"sentence_embedding": vector}]).agreement
-        is None
-    )
-
-
-def test_only_the_best_of_a_ranking_is_a_choice():
-    swapped = {"labels": LABELS[:, [0, 2, 1]], "scores": SCORES}
-    other = {"labels": LABELS[:, [1, 0, 2]], "scores": SCORES}
+def test_equal_answers_have_no_distance_only_the_best_of_a_ranking_is_a_choice_and_an_embedding_makes_none():
     expected = [request(labels=LABELS, scores=SCORES)]
-    assert served_accuracy.distance(expected, [swapped]).agreement == 1
-    assert served_accuracy.distance(expected, [other]).agreement == 0
+    distance = served_accuracy.distance(expected, [{"labels": LABELS, "scores": SCORES}])
+    assert (distance.cosine, distance.agreement, distance.max_abs) == (pytest.approx(1), 1, 0)
+    for order, agreement in (([0, 2, 1], 1), ([1, 0, 2], 0)):
+        answer = {"labels": LABELS[:, order], "scores": SCORES}
+        assert served_accuracy.distance(expected, [answer]).agreement == agreement
+    vector = {"sentence_embedding": np.array([[0.1, 0.6, 0.6]], np.float32)}
+    assert served_accuracy.distance([request(**vector)], [vector]).agreement is None
 
 
 def test_numbers_that_are_not_finite_and_answers_without_the_outputs_are_errors():
@@ -119,21 +105,13 @@ def test_numbers_that_are_not_finite_and_answers_without_the_outputs_are_errors(
         served_accuracy.distance(expected, [{"labels": LABELS}])
 
 
-@pytest.mark.parametrize(
-    ("changes", "says"),
-    [
-        ({}, ""),
+def test_the_bounds_of_the_recipe_judge_a_server():
+    bounds, equal = Validate(precision="fp32", max_abs={"at_most": 1}), ServedDistance(10, 1.0, 1.0, 0.0)
+    served_accuracy.judge(equal, bounds)
+    for changes, says in (
         ({"cosine": 0.99}, "cosine 0.99 is below at_least 0.9999"),
         ({"agreement": 0.5}, "agreement 0.5 is below at_least 0.9"),
         ({"max_abs": 2.0}, "max_abs 2 is above at_most 1"),
-    ],
-)
-def test_the_bounds_of_the_recipe_judge_a_server(changes, says):
-    bounds = Validate(precision="fp32", max_abs={"at_most": 1})
-    distance = replace(ServedDistance(10, 1.0, 1.0, 0.0), **changes)
-    if not says:
-        served_accuracy.judge(distance, bounds)
-        return
-    with pytest.raises(JudgementError) as error:
-        served_accuracy.judge(distance, bounds)
-    assert says in str(error.value)
+    ):
+        with pytest.raises(JudgementError, match=says):
+            served_accuracy.judge(replace(equal, **changes), bounds)

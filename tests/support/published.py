@@ -12,7 +12,7 @@ from engine.runtimes.backends import Backend
 SERVICE = "films_text"
 
 
-def model(name, *, version=1, count=1, dims=4, platform="backend: 'python'"):
+def model(name, *, count=1, dims=4, platform="backend: 'python'"):
     """Return the text of a configuration with one input and one output."""
     return (
         f"name: '{name}' {platform} max_batch_size: 8 input {{ name: 'x' data_type: TYPE_FP32 dims: {dims} }}"
@@ -20,18 +20,17 @@ def model(name, *, version=1, count=1, dims=4, platform="backend: 'python'"):
     )
 
 
-def ensemble(*names, inner=""):
-    """Return the text of an ensemble that calls models one after the other."""
-    tensors = ["x", *(f"t{number}" for number in range(1, len(names))), "y"]
+def ensemble():
+    """Return the text of an ensemble that calls both models one after the other."""
     steps = "".join(
-        f"step {{ model_name: '{name}' model_version: -1 input_map {{ key: 'x' value: '{tensors[number]}' }}"
-        f" output_map {{ key: 'y' value: '{tensors[number + 1]}' }} }}"
-        for number, name in enumerate(names)
+        f"step {{ model_name: '{name}' model_version: -1 input_map {{ key: 'x' value: '{source}' }}"
+        f" output_map {{ key: 'y' value: '{target}' }} }}"
+        for name, source, target in (("films_first", "x", "t1"), ("films_second", "t1", "y"))
     )
     return (
         f"name: '{SERVICE}' platform: 'ensemble' max_batch_size: 8 input {{ name: 'x' data_type: TYPE_FP32 dims: 4 }}"
         f" output {{ name: 'y' data_type: TYPE_FP32 dims: 4 }} ensemble_scheduling {{ {steps} }}"
-        f" parameters {{ key: 'recipe_task' value {{ string_value: 'numbers' }} }} {inner}"
+        f" parameters {{ key: 'recipe_task' value {{ string_value: 'numbers' }} }}"
     )
 
 
@@ -54,7 +53,7 @@ def write(folder, *, add, size=3000, **changes):
         (folder / name / "1" / "weights.bin").write_bytes(bytes([add % 256]) * size)
         (folder / name / "requirements.txt").write_text("# nothing\n")
     (folder / SERVICE / "1").mkdir(parents=True)
-    (folder / SERVICE / "config.pbtxt").write_text(ensemble("films_first", "films_second"))
+    (folder / SERVICE / "config.pbtxt").write_text(ensemble())
     (folder / SERVICE / "1" / "ensemble.txt").write_text(f"{add}\n")
     return package.read(folder, recipe="films", key=f"key-{add}")
 

@@ -34,10 +34,7 @@ def for_any_page(draw: Callable[..., Markup], what: object, label: str) -> Marku
 
 
 def latencies(rows: Sequence[Value], label: str, wide: float = WIDE) -> Markup:
-    """Return a line for each runtime from p50 to p99, with the confidence interval of p50.
-
-    Names stand beside the lines in a wide picture, and above them in a narrow one.
-    """
+    """Return a line for each runtime, beside its name or, if narrow, below it, from p50 and its interval to p99."""
     names = [svg.fitted(title(row), wide / 2) for row in rows]
     room = max(map(svg.width, names)) + 20
     left, right, high, above = (room, 90.0, 30.0, 0.0) if wide == WIDE else (10.0, 10.0, 48.0, 16.0)
@@ -229,10 +226,7 @@ class Box(NamedTuple):
 
 
 def _labels(points: Sequence[tuple[float, float]], names: Sequence[str], area: Box) -> list[Markup]:
-    """Return the names of points, the first ones first; a name without room inside of `area` is left out.
-
-    A thin line joins a name with its point where the nearest places are taken.
-    """
+    """Return the names of points for which `area` has room, each joined with its point where that is not beside it."""
     taken = [Box(x - 6, y - 6, x + 6, y + 6) for x, y in points]
     marks = []
     for (x, y), name in zip(points, names, strict=True):

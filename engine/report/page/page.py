@@ -6,7 +6,7 @@ import base64
 import hashlib
 import itertools
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -40,15 +40,17 @@ def html(
     variants = [_variant(number, summary, overviews[number], findings) for number, summary in enumerate(summaries)]
     environment = _environment()
     script, style = (regular.read_text(_TEMPLATES / name) for name in ("page.js", "page.css"))
-    details = _details(environment, variants)
+    points = _points(variants)
+    fast = {point.anchor for point in charts.front(points)} if len(variants) > 1 else set()
+    details = _details(environment, variants, fast)
     return environment.get_template("page.html").render(
         title=", ".join(dict.fromkeys(str(each.variant.loaded.path.name) for each in summaries)),
         variants=variants,
         details=details,
         left_out=len(variants) - len(details),
-        scatter=_scatter(variants),
-        undrawn=_undrawn(variants),
-        table=tables.variants(variants, details, _front(variants)),
+        scatter=_scatter(points),
+        undrawn=_undrawn(len(points), len(variants)),
+        table=tables.variants(variants, details, fast),
         plan=plan.picture(listed, unknown) if len(listed) <= plan.MOST else None,
         jobs=tables.jobs(listed, unknown, "all variants"),
         states=Counter(each.overview.state for each in variants),
@@ -89,10 +91,9 @@ def _variant(number: int, summary: Summary, overview: VariantOverview, findings:
     )
 
 
-def _details(environment: Environment, variants: Sequence[PageVariant]) -> dict[str, Markup]:
-    """Return the sections of the variants by anchor, those of the Pareto front first, as far as the page has room."""
+def _details(environment: Environment, variants: Sequence[PageVariant], fast: Collection[str]) -> dict[str, Markup]:
+    """Return the sections of the variants by anchor, the `fast` ones first, as far as the page has room."""
     template = environment.get_template("variant.html")
-    fast = _front(variants)
     sections: dict[str, Markup] = {}
     size = 0
     for variant in sorted(variants, key=lambda each: each.anchor not in fast):
@@ -126,29 +127,22 @@ def _common(names: Sequence[str]) -> str:
     return "".join(f"{word}-" for word, *_ in words)
 
 
-def _front(variants: Sequence[PageVariant]) -> set[str]:
-    return {point.anchor for point in charts.front(_points(variants))} if len(variants) > 1 else set()
-
-
-def _scatter(variants: Sequence[PageVariant]) -> Markup | None:
+def _scatter(points: Sequence[VariantPoint]) -> Markup | None:
     """Return the picture of accuracy against latency; None where one point says nothing."""
-    points = _points(variants)
     if len(points) < 2:  # noqa: PLR2004 - one point says nothing
         return None
     label = f"Accuracy against latency of {lists.counted(len(points), 'variant')}. The table has the same figures."
     return charts.for_any_page(charts.scatter, points, label)
 
 
-def _undrawn(variants: Sequence[PageVariant]) -> str:
+def _undrawn(points: int, variants: int) -> str:
     """Return why the picture of accuracy against latency lacks variants or is missing; "" if it shows all."""
-    points = len(_points(variants))
-    if points == len(variants) > 1:
+    if points == variants > 1:
         return ""
-    if len(variants) == 1:
+    if variants == 1:
         return "A picture of accuracy against latency compares variants, and here is one variant only."
     if points == 0:
         return "There is no picture of accuracy against latency: no variant has both a latency and a cosine yet."
-    what = (
-        "There is no picture of accuracy against latency" if points == 1 else "The picture does not show all variants"
-    )
-    return f"{what}: {points} of {len(variants)} have a latency at the same shape and a cosine."
+    missing = "There is no picture of accuracy against latency"
+    what = missing if points == 1 else "The picture does not show all variants"
+    return f"{what}: {points} of {variants} have a latency at the same shape and a cosine."

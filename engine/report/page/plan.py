@@ -36,10 +36,7 @@ _Spot = GraphJob | tuple[GraphJob, GraphJob, int]
 
 
 def picture(plan: nx.DiGraph[GraphJob], seconds: Sequence[Value]) -> Markup:
-    """Return the picture of the jobs; `seconds` are the durations of their last runs, in the same order.
-
-    A picture that is wider than a narrow page is shown on wide pages only. The table of jobs stands on all pages.
-    """
+    """Return the picture, for wide pages if it is wide; `seconds` are the durations of the jobs, in their order."""
     layers, routes = _laid_out(plan)
     jobs = list(plan)
     texts = {job: _texts(job, each, jobs) for job, each in zip(jobs, seconds, strict=True)}

@@ -123,11 +123,6 @@ def path(points: Sequence[tuple[float, float]], style: str) -> Markup:
     return Markup('<path d="M {}" class="{}"/>').format(joined, style)
 
 
-def number(value: float) -> str:
-    """Return the label of a tick."""
-    return f"{value:.6g}"
-
-
 def across(scale_: Scale, top: float, bottom: float, title: str) -> list[Markup]:
     """Return a horizontal axis at `bottom`, with lines up to `top`."""
     marks = []
@@ -136,7 +131,7 @@ def across(scale_: Scale, top: float, bottom: float, title: str) -> list[Markup]
         x = scale_(tick)
         marks.append(line((x, top), (x, bottom), "grid"))
         if x - last >= _APART:
-            marks.append(text((x, bottom + 16), number(tick), "tick middle"))
+            marks.append(text((x, bottom + 16), f"{tick:.6g}", "tick middle"))
             last = x
     return [*marks, text((scale_.end, bottom + 34), title, "tick end")]
 
@@ -146,5 +141,5 @@ def upwards(scale_: Scale, left: float, right: float, title: str) -> list[Markup
     marks = []
     for tick in scale_.ticks(5):
         y = scale_(tick)
-        marks += [line((left, y), (right, y), "grid"), text((left - 6, y + 4), number(tick), "tick end")]
+        marks += [line((left, y), (right, y), "grid"), text((left - 6, y + 4), f"{tick:.6g}", "tick end")]
     return [*marks, text((left, scale_.end - 12), title, "tick")]

@@ -108,11 +108,6 @@ def plain(number: float) -> str:
     return f"{number:,.0f}" if number == int(number) and abs(number) < 1e15 else f"{number:.4g}"  # noqa: PLR2004 - exact
 
 
-def ms(number: float) -> str:
-    """Return milliseconds with three decimal places, without the unit."""
-    return f"{number:.3f}"
-
-
 def per_second(value: Value, batch: int) -> Markup:
     """Return how many rows a second follow from the latency of a batch."""
     number = value.number
@@ -122,7 +117,7 @@ def per_second(value: Value, batch: int) -> Markup:
 
 FILTERS: Mapping[str, Callable[[Value], Markup]] = {
     "num": _formatted(plain),
-    "ms": _formatted(ms),
+    "ms": _formatted(lambda number: f"{number:.3f}"),
     "size": _formatted(lambda number: sizes.decimal(int(number))),
     "memory": _formatted(lambda number: sizes.binary(int(number))),
     "lasting": _formatted(quantities.duration),

@@ -59,15 +59,13 @@ class PageVariant:
 
     @property
     def throughput(self) -> Mapping[str, list[tuple[int, Value]]]:
-        """For each runtime its medians by the size of the batch, where all else is the same; {} with one batch.
-
-        If rows differ in more than the batch, those count together in which one runtime has the most batches.
-        """
+        """Each runtime's medians by batch, of rows alike in all else; {} where there is one batch."""
         groups: dict[str, dict[str, list[tuple[int, Value]]]] = {}
         for row in self.rows:
             batch = row["shape"]["batch"].raw
             if isinstance(batch, int):
-                runtimes = groups.setdefault(_beside_the_batch(row), {})
+                shape = {name: extent.raw for name, extent in row["shape"].items() if name != "batch"}
+                runtimes = groups.setdefault(f"{shape} {row['via'].raw} {row['new_tokens'].raw}", {})
                 runtimes.setdefault(title(row), []).append((batch, row["p50_ms"]))
         largest = max(groups.values(), key=lambda runtimes: max(map(len, runtimes.values())), default={})
         return {runtime: sorted(line, key=itemgetter(0)) for runtime, line in largest.items() if len(line) > 1}
@@ -101,7 +99,6 @@ class PageVariant:
         return next((self._step(job.name)["report"] for job in self.plan_jobs if chosen(job.step)), NOTHING)
 
     def _step(self, name: str) -> Value:
-        """Return a job in `recipe show --json`; `NOTHING` for a job that is not there."""
         return next((step for step in self.shown["steps"] if step["job"].raw == name), NOTHING)
 
     @property
@@ -111,10 +108,7 @@ class PageVariant:
 
     @property
     def history(self) -> Mapping[str, list[tuple[float, Value]]]:
-        """For each place of a latency the times of the builds and the latencies; {} if nothing was measured twice.
-
-        A build that did not measure repeats the figures of an earlier one, and has no point.
-        """
+        """For each place, the times of builds and latencies, repeated ones once; {} if none was measured twice."""
         lines: dict[str, list[tuple[float, Value]]] = {}
         for build in self.past["builds"]:
             for latency in build["figures"]["latencies"]:
@@ -136,9 +130,3 @@ def place(row: Value) -> str:
     tokens = "" if row["new_tokens"].raw is None else f" + {row['new_tokens'].raw} tokens"
     samples = f" in {row['samples']['order'].raw} order" if row["samples"] else ""
     return f"{shape}{samples}{via}{tokens}"
-
-
-def _beside_the_batch(row: Value) -> str:
-    """Return what rows must have in common so that their throughputs make one line."""
-    shape = {name: extent.raw for name, extent in row["shape"].items() if name != "batch"}
-    return f"{shape} {row['via'].raw} {row['new_tokens'].raw}"

@@ -70,12 +70,6 @@ def test_texts_of_pictures_lie_inside_of_their_boxes_and_only_tables_scroll_side
         assert visit.messages == []
 
 
-def test_a_table_shows_axes_and_no_empty_column(browser, pages):
-    with Visit(browser, pages[14, 0][0], width=1280) as visit:
-        titles = visit.page.locator("#variants thead th").all_text_contents()
-        assert titles == ["recipe", "n", "device", "precision", "state"]
-
-
 def test_measures_are_explained_where_they_stand(browser, pages):
     with Visit(browser, pages[1][0], width=390, touch=True) as visit:
         words = visit.page.locator("#variant-0 details.words").first
@@ -148,11 +142,3 @@ def test_on_paper_everything_is_open(browser, pages):
         assert visit.page.evaluate("[...document.querySelectorAll('details')].every(each => each.open)")
         visit.page.emulate_media(media="print")
         assert not visit.page.locator("#filter").is_visible()
-
-
-def test_without_scripts_everything_can_be_read(browser, pages):
-    context = browser.new_context(java_script_enabled=False)
-    page = context.new_page()
-    page.goto(pages[3][0].as_uri())
-    assert page.locator("#variants tbody tr").count() == 3
-    context.close()

@@ -33,14 +33,11 @@ def test_the_front_has_what_no_other_variant_beats(points, names):
     assert "".join(each.name for each in charts.front([point(*each) for each in points])) == names
 
 
-def test_a_scatter_links_the_points_of_the_front_and_names_all():
+def test_a_scatter_links_the_points_of_the_front_and_points_at_one_place_share_a_name():
     drawn = str(charts.scatter([point("a", 1, 0.9), point("b", 2, 0.8), point("<c>", 3, 0.99)], "all"))
     assert drawn.count("<a ") == 2
     assert drawn.count("<circle") == 3
     assert "&lt;c&gt;: 3 ms, cosine 0.9900" in drawn
-
-
-def test_points_are_named_and_points_at_one_place_share_a_name():
     drawn = str(charts.scatter([point("a", 1, 0.9), point("b", 2, 0.99), point("c", 2, 0.99)], "all"))
     assert re.findall(r'class="label[^"]*">([^<]*)<', drawn) == ["a", "b and 1 more"]
 
@@ -49,9 +46,6 @@ def test_latencies_have_a_line_for_each_runtime_with_its_median():
     drawn = str(charts.latencies([row("ours", 2.0, ours=True), row("theirs", 80.0, ours=False)], "all"))
     assert drawn.count('class="dot ') == 2
     assert '<tspan class="n" data-path="show.0.bench.0.p50_ms" data-value="80.0">80.000</tspan>' in drawn
-
-
-def test_a_row_without_intervals_is_drawn_too():
     old = Value({**row("ours", 2.0, ours=True).raw, "intervals": {}}, "show.0.bench.0")
     assert str(charts.latencies([old], "all")).count('class="dot ') == 1
 
@@ -74,11 +68,8 @@ def test_each_point_of_a_crowd_has_a_name_and_no_name_covers_another(count):
     assert len(set(places)) == len(places) == count
 
 
-def test_a_name_without_room_is_left_out():
+def test_a_long_name_is_cut_in_its_middle_and_one_without_room_left_out():
     assert charts._labels([(5, 5)], ["a name"], Box(0, 0, 10, 10)) == []
-
-
-def test_a_long_name_is_cut_in_its_middle():
     assert re.search(r">a+…a+<", "".join(charts._labels([(20, 150)], ["a" * 100], AREA)))
 
 

@@ -36,12 +36,9 @@ def test_a_job_stands_below_the_jobs_that_it_reads_and_boxes_do_not_overlap():
         assert not [other for other, (left, top) in places.items() if other != one and abs(x - left) < 172 and y == top]
 
 
-def test_a_line_that_another_line_implies_is_left_out():
-    assert str(plan.picture(PLAN, SECONDS)).count('class="edge"') == 4  # not from fetch to bench
-
-
-def test_states_durations_and_shared_jobs_are_in_words():
+def test_lines_that_others_imply_are_left_out_and_states_durations_and_shared_jobs_are_in_words():
     drawn = str(plan.picture(PLAN, SECONDS))
+    assert drawn.count('class="edge"') == 4  # not from fetch to bench
     assert "fetch (2 variants)" in drawn
     assert 'data-path="show.0.steps.0.seconds"' in drawn
     assert "stale · a" in drawn

@@ -17,11 +17,8 @@ def test_a_scale_holds_its_values_with_round_ticks(values, logarithmic):
     assert all(scale.low <= tick <= scale.high for tick in scale.ticks())
 
 
-def test_a_scale_from_zero_starts_there():
+def test_a_scale_from_zero_starts_there_and_larger_values_stand_further():
     assert svg.scale([300.0, 100.0], 200.0, 0.0, from_zero=True)(0.0) == 200.0
-
-
-def test_larger_values_stand_further():
     scale = svg.scale([0.5, 100.0], 0.0, 100.0)
     places = [scale(value) for value in (0.5, 1, 10, 100)]
     assert places == sorted(places)

@@ -6,14 +6,11 @@ from engine.report.page.tables import PageColumn, PageTable
 from engine.report.page.values import Value
 
 
-def test_a_column_that_is_empty_in_all_rows_is_left_out_unless_it_always_stands():
+def test_a_column_that_is_empty_in_all_rows_is_left_out_and_measures_are_explained():
     columns = [PageColumn("a", ["x", "y"]), PageColumn("b", ["", ""]), PageColumn("c", ["", ""], always=True)]
     table = PageTable("all", [*columns, PageColumn("d", ["", "z"])])
     assert [column.title for column in table.shown] == ["a", "c", "d"]
     assert table.rows == [("x", "", ""), ("y", "", "z")]
-
-
-def test_measures_in_titles_and_in_the_first_column_are_explained():
     table = PageTable("all", [PageColumn("measure", ["cosine", "other"]), PageColumn("p50 ms", ["", "1"])])
     assert list(table.words) == ["p50 ms", "cosine"]
     assert all(sentence.endswith(".") for sentence in table.words.values())
@@ -45,13 +42,10 @@ def test_jobs_of_several_variants_name_them():
     assert table.rows == [("fetch", "a, b", "cached", ""), ("bench", "a", "new", "fetch")]
 
 
-def test_a_build_has_its_figures_and_its_causes():
+def test_builds_have_their_figures_and_throughputs_follow_from_the_medians():
     build = {"at": 1.0, "name": "x", "state": "failed", "jobs": {}, "figures": {"latencies": []}, "runs": []}
     table = tables.builds([Value(build, "p")], "m")
     assert [column.title for column in table.shown] == ["when", "state"]
-
-
-def test_rows_a_second_follow_from_the_median():
     table = tables.throughput({"r": [(8, Value(2.0, "p"))]}, "m")
     assert [cell if isinstance(cell, str) and "<" not in cell else cell.striptags() for cell in table.rows[0]] == [
         "r", "8", "2.000", "4,000",

@@ -50,15 +50,11 @@ def test_history_has_a_point_for_each_other_measurement_and_the_newest_build_fir
     assert (name, [at for at, _ in points]) == ("batch 1 x sequence 16", [1.0, 90_000.5])
 
 
-@pytest.mark.parametrize(
-    ("row", "place"),
-    [
-        ({"shape": {}}, "the model's own shape"),
-        ({"shape": {"batch": 1}, "via": "triton-grpc"}, "batch 1 via triton-grpc"),
-        ({"shape": {"batch": 1}, "via": "in-process", "new_tokens": 8}, "batch 1 + 8 tokens"),
-        ({"shape": {"sequence": "samples"}, "via": "in-process", "samples": {"order": "sorted"}},
-         "sequence samples in sorted order"),
-    ],
-)  # fmt: skip
-def test_a_place_is_the_shape_and_the_way_of_calling(row, place):
-    assert variant.place(Value({"via": "in-process", **row}, "p")) == place
+def test_a_place_is_the_shape_and_the_way_of_calling():
+    for place, row in {
+        "the model's own shape": {"shape": {}},
+        "batch 1 via triton-grpc": {"shape": {"batch": 1}, "via": "triton-grpc"},
+        "batch 1 + 8 tokens": {"shape": {"batch": 1}, "new_tokens": 8},
+        "sequence samples in sorted order": {"shape": {"sequence": "samples"}, "samples": {"order": "sorted"}},
+    }.items():
+        assert variant.place(Value({"via": "in-process", **row}, "p")) == place
