@@ -79,10 +79,6 @@ def test_a_name_with_a_dot_is_not_a_path():
     assert 'options.shapes."a.b"' in key(Example(shapes={"a.b": 1}))
 
 
-def test_a_number_and_its_text_are_different_rows():
-    assert key(Example(level=1)) != key(Example(level="1"))
-
-
 class Side(StrEnum):
     LEFT = "left"
     RIGHT = "right"
@@ -118,28 +114,6 @@ def in_worker(step):
     """Return a step as a worker makes it: from the options of the job's task, which travel as JSON."""
     options = Job("r", "x", step, {}).traits.options
     return canonical.decode(type(step), json.loads(json.dumps(options)))
-
-
-def test_names_with_dots_and_quotes_are_no_paths():
-    values: list[Any] = [
-        {"a.b": 1},
-        {"a": {"b": 1}},
-        {'"a': {'b"': 1}},
-        {'"a.b"': 1},
-        {"a": {"": {"b": 1}}},
-        {"a": {".b": 1}},
-    ]
-    assert len({digest_of(key(Nested(names=value))) for value in values}) == len(values)
-
-
-def test_the_order_of_a_mapping_reaches_no_worker():
-    one, other = (
-        Nested(names={"b": {"d": 1, "c": 2}, "a": [{"f": 1, "e": 2}]}),
-        Nested(names={"a": [{"e": 2, "f": 1}], "b": {"c": 2, "d": 1}}),
-    )
-    assert key(one) == key(other)
-    assert repr(in_worker(one)) == repr(in_worker(other))
-    assert [*in_worker(one).names] == ["a", "b"]
 
 
 _TAGS = ("conv", "matmul", "gemm", "attention", "relu", 8, 16, 24)

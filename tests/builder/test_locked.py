@@ -5,10 +5,9 @@ from types import SimpleNamespace
 
 import pytest
 import toy
-from small_builds import project_in, variant
+from small_builds import SharedExecutor, project_in, variant
 
 from engine.builder import loop
-from engine.builder.executors.local import LocalExecutor
 from engine.builder.lookup import Lookup
 from engine.builder.loop import run
 from engine.builder.options import Options
@@ -31,7 +30,7 @@ def clock(monkeypatch):
     return clock
 
 
-class Resting(LocalExecutor):
+class Resting(SharedExecutor):
     """An executor at which time passes as fast as the loop waits; builders on other machines hold the keys."""
 
     clock: SimpleNamespace
@@ -115,7 +114,7 @@ def test_a_lock_is_free_again_where_the_look_behind_it_fails(project, monkeypatc
     def unreadable(*_):
         raise StoreError("the store cannot be read")
 
-    class Failing(LocalExecutor):
+    class Failing(SharedExecutor):
         def claim(self, ident, lock):
             locks.append((ident, lock))
             monkeypatch.setattr(Lookup, "find", unreadable)

@@ -7,15 +7,12 @@ from pathlib import Path
 
 import pytest
 import toy
-from small_builds import build, project_in, states, variant
+from small_builds import build, project_in, start, states, variant
 
-from engine.builder.executors.local import LocalExecutor
 from engine.builder.lookup import Lookup
-from engine.builder.loop import run
-from engine.builder.options import Options
 from engine.builder.why import examine
 from engine.errors import Exit
-from engine.events import Ended, Finished, Noticed, Planned, Started
+from engine.events import Ended, Noticed, Planned, Started
 from engine.machine import tools
 from engine.step import Device, Hardware, Source
 from engine.store.store import Store
@@ -142,10 +139,9 @@ def test_a_source_is_keyed_by_content_and_not_by_place(project):
 def test_a_source_that_changes_while_it_is_read_is_not_stored(project):
     source = project / "a.txt"
     source.write_text("before")
-    lookup = Lookup(Store(project / "cache"))
     events = []
-    reading = variant(project, toy.Read(source=Source(uri=f"file:{source}")))
-    for event in run([reading], lookup, LocalExecutor(1), Options(out=project / "build")):
+    running, lookup = start(project, variant(project, toy.Read(source=Source(uri=f"file:{source}"))))
+    for event in running:
         events.append(event)
         if isinstance(event, Started):
             source.write_text("after, and longer")
@@ -178,32 +174,6 @@ def test_why_names_the_row_before_the_build_does_it(project):
     [change] = findings["begin"].changes
     assert (change.row, change.old, change.new) == ("options.text", "hello", "bye")
     assert findings["shout"].state == "unknown"
-
-
-def test_an_interrupt_ends_workers_and_leaves_nothing_half_made(project):
-    lookup = Lookup(Store(project / "cache"))
-    slow = variant(project, toy.Slow(seconds=60))
-    loop = run([slow], lookup, LocalExecutor(1), Options(out=project / "build"))
-    for event in loop:
-        if isinstance(event, Started):
-            break
-    last = loop.throw(KeyboardInterrupt)
-    assert isinstance(last, Finished)
-    assert last.exit is Exit.INTERRUPTED
-    loop.close()
-    assert list((project / "cache" / "staging").iterdir()) == []
-    assert list(lookup.store.records()) == []
-
-
-def test_jobs_run_side_by_side_up_to_the_slots(project):
-    slow = [variant(project, toy.Slow(number=number, seconds=0.5), name=f"v{number}") for number in range(4)]
-    events = build(project, *slow, slots=2)
-    running = peak = 0
-    for event in events:
-        running += isinstance(event, Started)
-        running -= isinstance(event, Ended)
-        peak = max(peak, running)
-    assert peak == 2
 
 
 def _build_in_process(project):

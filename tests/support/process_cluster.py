@@ -51,15 +51,18 @@ class Slot:
 
 
 class ProcessCluster:
-    """Nodes that live as long as the test, for one engine after another."""
+    """Nodes for one engine after another, until `end`."""
 
-    def __init__(self, folder, remote):
-        self.folder, self.remote = folder, remote
+    def __init__(self, folder):
+        """Make the remote of these nodes in the folder, beside the folder of their stores."""
+        (folder / "remote").mkdir()
+        self.folder, self.remote = folder / "nodes", f"file://{folder / 'remote'}"
         self.slots, self.threads, self.surveyors, self.environments = [], {}, {}, {}
         self.builders = set()
         self.claims = ClaimTable(self.builders.__contains__)
 
     def add(self, name, *, cpus=1, **variables):
+        self.slots = [slot for slot in self.slots if slot.name != name]  # those of a node that a test has killed
         environment = {k: v for k, v in os.environ.items() if not k.startswith("RECIPE_")}
         environment |= {
             "RECIPE_REMOTE": self.remote, "RECIPE_TRUST": "none", "RECIPE_NODE_STORE": str(self.folder / name),
@@ -84,29 +87,14 @@ class ProcessCluster:
         """Start a node's processes again with other variables, and tell nobody."""
         cpus = self.threads[name]
         self.kill(name)
-        self.slots = [slot for slot in self.slots if slot.name != name]
         self.add(name, cpus=cpus, **variables)
 
-    def close(self):
+    def end(self):
         for name in [*self.threads]:
             self.kill(name)
 
     def engine(self, builder="test"):
         return ProcessEngine(self, builder)
-
-
-class LastingCluster(ProcessCluster):
-    """Nodes that live as long as the tests of a module: `end` ends them, and no test does."""
-
-    def add(self, name, *, cpus=1, **variables):
-        self.slots = [slot for slot in self.slots if slot.name != name]  # those of a node that a test has killed
-        super().add(name, cpus=cpus, **variables)
-
-    def close(self):
-        """Leave the nodes to the next test."""
-
-    def end(self):
-        super().close()
 
 
 class ProcessEngine:

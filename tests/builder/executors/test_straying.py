@@ -194,7 +194,7 @@ def test_junk_from_a_zygote_ends_it_and_no_result_comes_of_it(shared, tmp_path, 
 def test_an_answer_that_was_made_for_another_key_is_never_filed(tmp_path, monkeypatch):
     answered = []
 
-    class Mixing(LocalExecutor):
+    class Mixing(small_builds.SharedExecutor):
         """An executor that gives each job the first outcome."""
 
         def poll(self, timeout=0.2):
@@ -202,7 +202,7 @@ def test_an_answer_that_was_made_for_another_key_is_never_filed(tmp_path, monkey
             answered.extend(ended for _, ended in events)
             return [(ident, answered[0]) for ident, _ in events]
 
-    monkeypatch.setattr(small_builds, "LocalExecutor", Mixing)
+    monkeypatch.setattr(small_builds, "SharedExecutor", Mixing)
     project = small_builds.project_in(tmp_path)
     variants = [small_builds.variant(project, toy.Begin(text=text), name=text) for text in ("one", "two")]
     ended = [
