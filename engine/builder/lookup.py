@@ -28,30 +28,12 @@ from engine.store.store import Store
 if TYPE_CHECKING:
     from engine.builder.live_rows import MachineRows
     from engine.builder.other_machines import OtherMachines
+    from engine.cluster.machines import ClusterMachines
     from engine.step import Hardware, Source
 
 
 _THIS_MACHINE = ""
 """The kind of machine where there is no cluster."""
-
-
-class Machines(Protocol):
-    """The machines of a cluster, of which one will run a job. Machines of one kind give a job the same key."""
-
-    def waits_for(self, job: Job) -> Hardware | None:
-        """Return the hardware that a job needs and every machine lacks, or None."""
-
-    def advice(self, hardware: Hardware) -> str:
-        """Return what the machines have instead of some hardware, and what to do."""
-
-    def kinds(self, job: Job, lane: Hashable = None) -> Sequence[str]:
-        """Return the kinds of machines that can run a job, the best first. Raises StepError if there is none.
-
-        `lane` is what the job needs of a machine, if its executor has said so: a kind with room for it comes first.
-        """
-
-    def rows(self, job: Job, kind: str) -> MachineRows:
-        """Return the values of a kind of machine for a job."""
 
 
 class RowSource(Protocol):
@@ -107,7 +89,7 @@ class Lookup:
             rows = LiveRows(store)
         self.store = store
         self.rows = rows
-        self.machines: Machines | None = None
+        self.machines: ClusterMachines | None = None
         """The machines of a cluster on which the jobs run; None if they run on this machine."""
         self.heads = Heads(store.notes)
         self.sources = sources or SourceReadings(store)

@@ -13,7 +13,7 @@ from engine.builder.executors.executor import DisplacedError, LackingInputError,
 from engine.builder.worker_task import Outcome, error_of
 from engine.cluster import survey
 from engine.cluster.machines import ClusterMachines
-from engine.cluster.nodes import ClusterEngine, ClusterNode, Lane, Piece, lane_of
+from engine.cluster.nodes import ClusterNode, Lane, Piece, lane_of
 from engine.cluster.orders import JobOrder, NodeAnswer, Sender, SentJob, tier_of
 from engine.errors import StepError, StoreError, UserError
 from engine.key import CODE, digest_of, without_inputs
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from engine.builder.executors.executor import Demand
     from engine.builder.job import Job
     from engine.builder.lookup import Lookup
+    from engine.cluster.ray_engine import RayEngine
 
 _POLL_SECONDS = 0.2
 
@@ -84,7 +85,7 @@ class _Claimed:
 
     ident: str
     lock: FileLock
-    engine: ClusterEngine
+    engine: RayEngine
 
     def release(self) -> None:
         """Give back both."""
@@ -100,7 +101,7 @@ class ClusterExecutor:
 
     def __init__(
         self,
-        engine: ClusterEngine,
+        engine: RayEngine,
         lookup: Lookup,
         jobs: Sequence[Job],
         notice: Callable[[str], None] = lambda _: None,
@@ -115,13 +116,9 @@ class ClusterExecutor:
             resources.callback(engine.close)
             self._tier = tier_of(lookup.store)
             self._sender = Sender(lookup.store, self._tier)
-            self._machines = lookup.machines = ClusterMachines(
-                engine,
-                jobs,
-                remote=self._tier.settings.url,
-                locked=lookup.rows.required_tools,
-                notice=notice,
-            )
+            remote, locked = self._tier.settings.url, lookup.rows.required_tools
+            self._machines = ClusterMachines(engine, jobs, remote=remote, locked=locked, notice=notice)
+            lookup.machines = self._machines
             self._logs = resources.enter_context(lookup.store.presence.workplace())
             self._resources = resources.pop_all()
         self._nodes = self._machines.nodes

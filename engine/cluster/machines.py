@@ -10,20 +10,21 @@ from typing import TYPE_CHECKING
 from engine.builder.live_rows import MachineRows
 from engine.cluster import nodes as placing
 from engine.cluster import survey
-from engine.cluster.nodes import ClusterEngine, ClusterNode, Lane, Nodes
+from engine.cluster.nodes import ClusterNode, Lane, Nodes
 from engine.cluster.survey import Question, Survey, unusable
 from engine.errors import StepError, UserError
 from engine.text import sizes
 
 if TYPE_CHECKING:
     from engine.builder.job import Job
+    from engine.cluster.ray_engine import RayEngine
     from engine.step import Hardware
 
 _LOOK_SECONDS = 5.0
 """The time between two looks for nodes that came or left."""
 
 
-def surveyed(engine: ClusterEngine, nodes: Sequence[ClusterNode], question: Question) -> Sequence[ClusterNode]:
+def surveyed(engine: RayEngine, nodes: Sequence[ClusterNode], question: Question) -> Sequence[ClusterNode]:
     """Ask nodes for their surveys, and return the nodes with them."""
     answers = engine.ask(nodes, asdict(question)) if nodes else {}
     for node in nodes:
@@ -47,11 +48,11 @@ def _refusal(own: Survey, *, remote: str, locked: Mapping[str, str]) -> str:
 
 
 class ClusterMachines:
-    """The nodes of a cluster that use the build's remote; they are the `Machines` of its look-up."""
+    """The nodes of a cluster that use the build's remote. Nodes of one kind give a job the same key."""
 
     def __init__(
         self,
-        engine: ClusterEngine,
+        engine: RayEngine,
         jobs: Iterable[Job],
         *,
         remote: str,
@@ -182,7 +183,7 @@ class Overview:
     never: Mapping[str, Sequence[str]]
 
 
-def overview(engine: ClusterEngine, jobs: Sequence[Job], tools: Iterable[str], *, remote: str = "") -> Overview:
+def overview(engine: RayEngine, jobs: Sequence[Job], tools: Iterable[str], *, remote: str = "") -> Overview:
     """Return what a cluster has, also for some jobs of a build with a remote. Raises UserError."""
     own = Question.about(jobs)
     every = surveyed(engine, engine.nodes(), replace(own, tools=(*own.tools, *tools)))

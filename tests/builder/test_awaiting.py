@@ -85,11 +85,6 @@ def test_when_the_time_is_over_the_build_says_what_still_waits(project):
     assert events[-1].exit is Exit.WAITING
 
 
-def test_with_allow_waiting_the_end_of_the_time_is_no_failure(project):
-    planned = variant(project, toy.Begin(), OnT4())
-    assert list(events_of(project, planned, wait=0.05, allow_waiting=True))[-1].exit is Exit.OK
-
-
 @pytest.mark.parametrize(("kind", "method"), [(LocalExecutor, "poll"), (Lookup, "find")], ids=["rests", "looks"])
 def test_an_interruption_while_it_rests_or_looks_says_what_still_waits(project, monkeypatch, kind, method):
     events = events_of(project, variant(project, toy.Begin(), OnT4()), wait=float("inf"))

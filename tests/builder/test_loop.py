@@ -63,13 +63,7 @@ def test_two_variants_share_the_jobs_that_they_have_in_common(project):
     assert sorted(state for _, job, state in ended if job == "shout") == ["built", "cached"]
 
 
-def test_force_builds_a_cached_job_again(project):
-    build(project, variant(project, *CHAIN))
-    again = build(project, variant(project, *CHAIN), force=frozenset({"begin"}))
-    assert states(again) == {"begin": "built", "shout": "cached", "measure": "cached", "close": "cached"}
-
-
-@pytest.mark.parametrize("how", ["raise", "segfault", "symlink"])
+@pytest.mark.parametrize("how", ["raise", "symlink"])
 def test_a_failed_job_leaves_nothing_half_made_and_is_tried_again(project, how):
     events = build(project, variant(project, toy.Misbehave(how=how)))
     assert states(events) == {"misbehave": "failed"}
@@ -164,16 +158,6 @@ def test_a_new_tool_version_rebuilds_only_the_step_that_uses_it(project, monkeyp
     assert change.new == "9.9"
     events = build(project, variant(project, *CHAIN))
     assert states(events) == {"begin": "cached", "shout": "built", "measure": "cached", "close": "cached"}
-
-
-def test_why_names_the_row_before_the_build_does_it(project):
-    build(project, variant(project, *CHAIN))
-    changed = variant(project, toy.Begin(text="bye"), *CHAIN[1:])
-    findings = {f.job.name: f for f in examine(changed, Lookup(Store(project / "cache")))}
-    assert findings["begin"].state == "stale"
-    [change] = findings["begin"].changes
-    assert (change.row, change.old, change.new) == ("options.text", "hello", "bye")
-    assert findings["shout"].state == "unknown"
 
 
 def _build_in_process(project):

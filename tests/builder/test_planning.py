@@ -62,10 +62,10 @@ def test_every_wrong_recipe_is_reported_before_anything_is_built(project):
         ("model: {source: model.onnx}\n", "`name` is missing"),
         *(
             (f"abstract: {value}\n" + GOOD.format(name="r3"), "true or false is meant")
-            for value in ("yes", "1", "null")
+            for value in ("yes please", "1", "null")
         ),
     ],
-    ids=["no yaml", "no name", "yes", "1", "null"],
+    ids=["no yaml", "no name", "a text", "1", "null"],
 )
 def test_one_wrong_recipe_is_its_own_error(project, text, words):
     (project / "r03.yaml").write_text(text)

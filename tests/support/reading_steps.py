@@ -70,7 +70,8 @@ READS = {
         "",
         (
             'folder = tempfile.mkdtemp()\n(Path(folder) / "a").write_text("x")\n(Path(folder) / "a").read_text()\n'
-            '(out / "b").write_text("x")\n(out / "b").read_text()\nos.rename(out / "b", out / "c")\nopen(out / "c").read()'
+            '(out / "b").write_text("x")\n(out / "b").read_text()\n'
+            'os.rename(out / "b", out / "c")\nopen(out / "c").read()'
         ),
     ),
     "Relative": (Kind.FILE, "words.txt", 'os.chdir(HERE)\nopen("words.txt").read()'),

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import cluster_steps as steps
 import pytest
+import toy
 import working_folders
 from changing_machine import TOOL, ChangingMachine
 from fake_t4 import DRIVER
@@ -278,18 +279,18 @@ def store_of(record):
 def test_a_file_of_the_builder_reaches_the_job(site):
     (site.folder / "words.txt").write_text("hello")
     source = {"uri": f"file:{site.folder / 'words.txt'}"}
-    events, lookup = build(site, variant(site.folder, steps.CopySource(source=source)))
-    assert states(events) == {"copy-source": "built"}
-    [record] = records(lookup, "copy-source")
-    assert content(lookup, record, "words.txt") == "hello"
+    events, lookup = build(site, variant(site.folder, toy.Read(source=source)))
+    assert states(events) == {"read": "built"}
+    [record] = records(lookup, "read")
+    assert content(lookup, record, "text.txt") == "hello"
 
 
 def test_an_error_of_a_step_comes_back_in_its_own_words_and_with_its_log(site):
-    events, lookup = build(site, variant(site.folder, steps.Fail()))
+    events, lookup = build(site, variant(site.folder, toy.Misbehave(how="raise")))
     [ended] = [event for event in events if isinstance(event, Ended)]
     assert (ended.state, ended.error.what, ended.error.hint) == ("failed", "this cannot be", "do it otherwise")
     assert ended.error.facts == ("fact one",)
-    assert "the last words" in lookup.store.log_path(ended.key, failed=True).read_text()
+    assert "about to misbehave" in lookup.store.log_path(ended.key, failed=True).read_text()
 
 
 def test_a_job_past_its_time_limit_is_ended(site):
@@ -396,17 +397,17 @@ def test_a_node_that_is_lost_in_mid_job_is_replaced_by_another(cluster):
 def test_a_node_whose_facts_changed_is_refused_and_its_job_runs_with_a_right_key(nodeless):
     site = nodeless
     site.cluster.add("one", TOY_LETTER="a")
-    events, lookup = loop(site, variant(site.folder, steps.Letter()))
+    events, lookup = loop(site, variant(site.folder, toy.Listen()))
     site.cluster.change("one", TOY_LETTER="b")
     site.cluster.add("two", TOY_LETTER="a")
     seen = list(events)
-    assert states(seen) == {"letter": "built"}
+    assert states(seen) == {"listen": "built"}
     assert any(
         "not what it was" in event.text and "TOY_LETTER" in event.text for event in seen if isinstance(event, Noticed)
     )
-    [record] = records(lookup, "letter")
+    [record] = records(lookup, "listen")
     assert (record.key["env.TOY_LETTER"], Path(lookup.store.root).name) == ("a", "cache")
-    assert content(lookup, record, "letter") == "a"
+    assert content(lookup, record, "heard") == "a, None"
 
 
 def test_a_node_whose_driver_and_tool_changed_between_two_jobs_gets_no_further_job(nodeless):
@@ -457,14 +458,14 @@ def test_a_job_has_the_key_of_the_kind_of_node_that_runs_it(nodeless):
     site = nodeless
     site.cluster.add("with", TOY_LETTER="a")
     site.cluster.add("without")
-    letters = [variant(site.folder, steps.Letter(), name=name) for name in ("r0", "r1")]
+    letters = [variant(site.folder, toy.Listen(), name=name) for name in ("r0", "r1")]
     events, lookup = build(site, *letters)
     assert [event.state for event in events if isinstance(event, Ended)] == ["built", "built"]
     assert not [event for event in events if isinstance(event, Noticed) and "not what it was" in event.text]
-    every = records(lookup, "letter")
-    assert {record.key.get("env.TOY_LETTER", "none") for record in every} == {"a", "none"}
+    every = records(lookup, "listen")
+    assert {record.key.get("env.TOY_LETTER") for record in every} == {"a", None}
     for record in every:
-        assert content(lookup, record, "letter") == record.key.get("env.TOY_LETTER", "none")
+        assert content(lookup, record, "heard") == f"{record.key.get('env.TOY_LETTER')}, None"
 
 
 def test_a_builder_that_comes_back_uses_what_its_nodes_have_made(cluster):

@@ -57,19 +57,10 @@ def test_no_job_begins_with_what_another_job_changed(jobs, how):
 
 
 @pytest.mark.slow
+@pytest.mark.whole("the modules of every job, in the test above")
 def test_no_job_begins_with_what_another_job_changed_in_a_tool(jobs):
     pytest.importorskip("torch")
     before = jobs.content("nothing", tools=("torch",))
     assert jobs.content("torch", tools=("torch",)) == before
     assert jobs.content("nothing", tools=("torch",)) == before
     assert jobs.content("nothing") != before  # a job that names no tool begins without the tool
-
-
-def test_the_order_of_jobs_changes_no_byte(tmp_path):
-    contents = []
-    for number, order in enumerate((WAYS, WAYS[::-1])):
-        (tmp_path / str(number)).mkdir()
-        runner = Jobs(tmp_path / str(number))
-        contents.append({how: runner.content(how) for how in order})
-        runner.executor.close()
-    assert contents[0] == contents[1]
