@@ -91,9 +91,9 @@ def differences(stored: Path, first: Files, remade: Path, second: Files) -> Iter
     """Yield each file in which two outputs differ, by the sizes and digests of their files."""
     for name in sorted(first.keys() | second.keys()):
         if first.get(name) != second.get(name):
-            sizes = [files[name][0] if name in files else None for files in (first, second)]
-            offset = None if None in sizes else _first_difference(stored / name, remade / name)
-            yield FileDifference(name, *sizes, offset)
+            before, after = (files[name][0] if name in files else None for files in (first, second))
+            offset = None if before is None or after is None else _first_difference(stored / name, remade / name)
+            yield FileDifference(name, before, after, offset)
 
 
 def _first_difference(one: Path, other: Path) -> int:

@@ -202,13 +202,6 @@ def test_other_bytes_of_the_same_key_rebuild_nothing_behind_it(project, on):
     assert set(states(build(project, plan(project))).values()) == {"cached"}
 
 
-def test_an_engine_of_another_key_rebuilds_what_follows(project, on):
-    on(T4)
-    build(project, plan(project))
-    again = build(project, plan(project, Compile(profile=256)))
-    assert states(again) == {"graph": "cached", "compile": "built", "try": "built", "pack": "built"}
-
-
 def test_a_job_that_was_never_built_is_not_compared_with_a_record_of_another_model(project, on):
     on(T4)
     build(project, variant(project, Graph(text="another model"), Compile(profile=256), name="other"))

@@ -4,9 +4,11 @@ import base64
 import json
 import os
 import selectors
+import socket
 import subprocess
 import sys
 import time
+from functools import cache
 from pathlib import Path
 
 from engine.cluster.nodes import ClusterNode, Piece
@@ -18,23 +20,34 @@ MEMORY = 1 << 34
 """The bytes of memory that a node says it has."""
 
 
+@cache
+def _nodes():
+    """Return a connection with the process of which nodes are forks: the import of the program takes a second."""
+    ours, theirs = socket.socketpair()
+    environment = os.environ | {"PYTHONPATH": f"{SUPPORT}:{SUPPORT.parent.parent}"}
+    command = [sys.executable, SUPPORT / "node_process.py", str(theirs.fileno())]
+    subprocess.Popen(command, env=environment, pass_fds=(theirs.fileno(),))
+    theirs.close()
+    return ours
+
+
 class Slot:
     """A process that runs one job at a time."""
 
     def __init__(self, name, environment):
         self.name, self.ident = name, None
-        read, write = os.pipe()
-        self.process = subprocess.Popen(
-            [sys.executable, SUPPORT / "node_process.py", str(write)],
-            env=environment, stdin=subprocess.PIPE, pass_fds=(write,), start_new_session=True,
-        )  # fmt: skip
-        os.close(write)
-        self.pipe = os.fdopen(read, "rb", buffering=0)
+        orders, own = os.pipe()
+        read, answers = os.pipe()
+        socket.send_fds(_nodes(), [json.dumps(environment).encode()], [orders, answers])
+        os.close(orders)
+        os.close(answers)
+        self.pid = int(_nodes().recv(64))
+        self.orders, self.pipe = os.fdopen(own, "wb"), os.fdopen(read, "rb", buffering=0)
         self.rest = b""
 
     def send(self, message):
-        self.process.stdin.write(json.dumps(message).encode() + b"\n")
-        self.process.stdin.flush()
+        self.orders.write(json.dumps(message).encode() + b"\n")
+        self.orders.flush()
 
     def messages(self):
         data = self.pipe.read(1 << 16)
@@ -44,9 +57,8 @@ class Slot:
         return [json.loads(line) for line in lines]
 
     def kill(self):
-        processes.end(self.process.pid)
-        self.process.wait()
-        self.process.stdin.close()
+        processes.end(self.pid)
+        self.orders.close()
         self.pipe.close()
 
 
