@@ -11,7 +11,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, final
@@ -26,6 +26,7 @@ from engine.store.stat_cache import Row
 from engine.store.store import Store
 
 if TYPE_CHECKING:
+    from engine.builder.executors.executor import Demand
     from engine.builder.live_rows import MachineRows
     from engine.builder.other_machines import OtherMachines
     from engine.cluster.machines import ClusterMachines
@@ -121,7 +122,7 @@ class Lookup:
             return keys[0]
         return next((key for key in keys if self.find(job, key) is not None), keys[0])
 
-    def placed(self, job: Job, key: Key, lane: Hashable = None) -> Key:
+    def placed(self, job: Job, key: Key, lane: Demand | None = None) -> Key:
         """Return the key of a job that is to run now, for the kind of machine that suits the job best at present.
 
         `lane` is what the job needs of a machine, if its executor has said so. Raises LockError for a job that its lock
@@ -220,7 +221,7 @@ class Lookup:
         """Forget the rows of keys that depend on machines, because machines came or left."""
         self._own_rows.clear()
 
-    def _kinds(self, job: Job, lane: Hashable = None) -> Sequence[str]:
+    def _kinds(self, job: Job, lane: Demand | None = None) -> Sequence[str]:
         """Return the kinds of machines that can run a job, the best first."""
         if self.machines is None or self.waits_for(job) is not None:
             return (_THIS_MACHINE,)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
@@ -13,7 +13,7 @@ from engine.builder.executors.executor import DisplacedError, LackingInputError,
 from engine.builder.worker_task import Outcome, error_of
 from engine.cluster import survey
 from engine.cluster.machines import ClusterMachines
-from engine.cluster.nodes import ClusterNode, Lane, Piece, lane_of
+from engine.cluster.nodes import ClusterNode, Piece, lane_of
 from engine.cluster.orders import JobOrder, NodeAnswer, Sender, SentJob, tier_of
 from engine.errors import StepError, StoreError, UserError
 from engine.key import CODE, digest_of, without_inputs
@@ -35,7 +35,7 @@ class ClusterRun:
     """One run of a job on a node, as the builder sees it. Its log is a copy of what the node has sent so far."""
 
     order: RunOrder
-    lane: Lane
+    lane: Demand
     kind: str
     places: Sequence[ClusterNode]
     """The nodes on one of which the job runs."""
@@ -124,13 +124,13 @@ class ClusterExecutor:
         self._nodes = self._machines.nodes
         self._runs: dict[str, ClusterRun] = {}
 
-    def lane(self, job: Job, demand: Demand) -> Lane:
+    def lane(self, job: Job, demand: Demand) -> Demand:
         """Return what a job needs of a node, at most what the largest node has: such a job runs alone there."""
         return self._nodes.fitted(lane_of(job, demand))
 
-    def has_room(self, lane: Hashable) -> bool:
+    def has_room(self, lane: Demand) -> bool:
         """Say whether nodes have room for one more job of a lane."""
-        return self._nodes.has_room(cast("Lane", lane))
+        return self._nodes.has_room(lane)
 
     def claim(self, ident: str, lock: FileLock) -> Releasable | str:
         """Return the lock of a key with the claim of the cluster on it, or the builder that has the claim."""
@@ -142,7 +142,7 @@ class ClusterExecutor:
 
     def start(self, ident: str, order: RunOrder) -> ClusterRun:
         """Send a job to the nodes of its key. Raises LackingInputError and StepError; the order's lock is free then."""
-        lane = cast("Lane", order.lane)
+        lane = cast("Demand", order.lane)
         with contextlib.ExitStack() as resources:
             resources.callback(order.lock.release)
             own = without_inputs(order.key)
