@@ -28,10 +28,9 @@ def points(group: str) -> Sequence[EntryPoint]:
     return [point for point in every() if point.group == group]
 
 
-@cache
 def every() -> tuple[EntryPoint, ...]:
     """Return the entry points of all groups, sorted by name."""
-    return _read()
+    return _entry_points()
 
 
 def load(point: EntryPoint, kind: str) -> Any:
@@ -88,10 +87,15 @@ def listings() -> list[str]:
 
 def changed() -> bool:
     """Tell whether the installed entry points differ from those that this process read first."""
-    return _names(_read()) != _names(every())
+    return _names(_read()) != _names(_entry_points())
 
 
 _loaded: set[str] = set()
+
+
+@cache
+def _entry_points() -> tuple[EntryPoint, ...]:
+    return _read()
 
 
 def _read() -> tuple[EntryPoint, ...]:

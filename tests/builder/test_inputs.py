@@ -18,11 +18,6 @@ from tests.fire.mounts import own_mounts
 
 
 @pytest.fixture
-def plain(tmp_path):
-    return project_in(tmp_path)
-
-
-@pytest.fixture
 def harm(monkeypatch):
     """Do something to the store right before a job of this name starts, once."""
 
@@ -59,25 +54,25 @@ def exchange(store):
     path.write_text("spoilt")
 
 
-def test_a_file_that_was_damaged_before_the_step_began_is_damage_of_the_store(plain, harm):
+def test_a_file_that_was_damaged_before_the_step_began_is_damage_of_the_store(project, harm):
     harm("shout", overwrite)
-    events = build(plain, variant(plain, toy.Begin(), toy.Shout()))
+    events = build(project, variant(project, toy.Begin(), toy.Shout()))
     [error] = [event.error for event in events if isinstance(event, Ended) and event.state == "failed"]
     assert error.what.startswith("the store was damaged: the input 'text'")
     assert "it is in quarantine/, and 'begin' runs again in the next build" in error.facts
-    again = build(plain, variant(plain, toy.Begin(), toy.Shout()))
+    again = build(project, variant(project, toy.Begin(), toy.Shout()))
     assert states(again) == {"begin": "built", "shout": "built"}
 
 
 @pytest.mark.parametrize("damage", [exchange, lambda store: stored_text(store).unlink()], ids=["another file", "gone"])
-def test_a_file_that_the_pool_has_whole_is_mended_and_the_job_repeated_in_the_same_build(plain, harm, damage):
+def test_a_file_that_the_pool_has_whole_is_mended_and_the_job_repeated_in_the_same_build(project, harm, damage):
     harm("shout", damage)
-    events = build(plain, variant(plain, toy.Begin(), toy.Shout()))
+    events = build(project, variant(project, toy.Begin(), toy.Shout()))
     assert states(events) == {"begin": "built", "shout": "built"}
     [note] = [event.text for event in events if isinstance(event, Noticed)]
     assert "the store was damaged" in note
     assert "'shout' runs again" in note
-    store = Store(plain / "cache")
+    store = Store(project / "cache")
     [record] = [record for record in store.records() if record.job == "shout"]
     assert (store.artifact_path(record.artifact) / "text.txt").read_text() == "HELLO"
 

@@ -5,7 +5,7 @@ import time
 
 import pytest
 import toy
-from small_builds import build, project_in, variant
+from small_builds import build, variant
 
 from engine.builder.lookup import Lookup
 from engine.errors import Exit
@@ -13,11 +13,6 @@ from engine.events import Ended, Noticed
 from engine.report import json_lines, plain
 from engine.step import Device, Hardware, Source
 from engine.store.store import Store
-
-
-@pytest.fixture
-def project(tmp_path):
-    return project_in(tmp_path)
 
 
 def chain(text="hello", at_most=1000):

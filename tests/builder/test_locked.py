@@ -19,11 +19,6 @@ from engine.store.store import Store
 
 
 @pytest.fixture
-def project(tmp_path):
-    return project_in(tmp_path)
-
-
-@pytest.fixture
 def clock(monkeypatch):
     clock = SimpleNamespace(now=100.0)
     monkeypatch.setattr(loop, "time", SimpleNamespace(monotonic=lambda: clock.now))

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 import toy
-from small_builds import build, project_in, start, states, variant
+from small_builds import build, start, states, variant
 
 from engine.builder.lookup import Lookup
 from engine.builder.why import examine
@@ -16,12 +16,6 @@ from engine.events import Ended, Noticed, Planned, Started
 from engine.machine import tools
 from engine.step import Device, Hardware, Source
 from engine.store.store import Store
-
-
-@pytest.fixture
-def project(tmp_path):
-    return project_in(tmp_path)
-
 
 CHAIN = (toy.Begin(), toy.Shout(), toy.Measure(), toy.Close())
 

@@ -3,7 +3,7 @@
 import pretended
 import pytest
 from engine_steps import Compare, Compile, First, Graph, HandOn, Pack, Recall, SameCapability, SameMajor, Try
-from small_builds import build, project_in, states, variant
+from small_builds import build, states, variant
 
 from engine.builder.lookup import Lookup
 from engine.builder.why import examine
@@ -16,11 +16,6 @@ from engine.store.store import Store
 T4 = LocalGpu("Tesla T4", 75, "550.54")
 A10 = LocalGpu("NVIDIA A10", 86, "550.54")
 TURING = LocalGpu("NVIDIA GeForce RTX 2080 Ti", 75, "550.54")
-
-
-@pytest.fixture
-def project(tmp_path):
-    return project_in(tmp_path)
 
 
 @pytest.fixture

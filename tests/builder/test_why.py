@@ -21,11 +21,6 @@ from engine.text import distribution
 CHAIN = (toy.Begin(text="hi"), toy.Shout(), toy.Measure(), toy.Close())
 
 
-@pytest.fixture
-def project(tmp_path):
-    return project_in(tmp_path)
-
-
 def examined(project, *steps):
     return {each.job.name: each for each in examine(variant(project, *steps), Lookup(Store(project / "cache")))}
 

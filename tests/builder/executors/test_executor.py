@@ -182,7 +182,8 @@ def records(lookup, job):
 
 
 def tells(site, count, *, seconds=0.0, kind=steps.Tell):
-    return [variant(site.folder, kind(number=site.salt + n, seconds=seconds), name=f"r{n}") for n in range(count)]
+    jobs = (kind(number=site.salt + number, seconds=seconds) for number in range(count))
+    return [variant(site.folder, step, name=f"{step.step_name()}{number}") for number, step in enumerate(jobs)]
 
 
 def test_a_job_runs_after_the_jobs_that_it_needs_and_the_second_build_has_nothing_to_do(site):
@@ -239,17 +240,9 @@ def is_full(site, events, taken):
     return most <= site.slots if tells_late else most == site.slots
 
 
-def named(prefix, variants):
-    return [replace(each, origin=renamed(each.loaded, f"{prefix}{number}")) for number, each in enumerate(variants)]
-
-
-def renamed(loaded, name):
-    return loaded._replace(recipe=loaded.recipe.model_copy(update={"name": name}), variant=name)
-
-
 def test_jobs_that_run_together_fit_into_the_memory_of_their_machine(machine, monkeypatch):
     monkeypatch.setattr(steps.TellLarge, "needs_memory", MEMORY * 2 // 3)
-    large = named("large", tells(machine, 3, seconds=0.2, kind=steps.TellLarge))
+    large = tells(machine, 3, seconds=0.2, kind=steps.TellLarge)
     events, _ = build(machine, *large, *tells(machine, 3, seconds=0.2))
     assert [event.state for event in events if isinstance(event, Ended)] == ["built"] * 6
     assert max(loads(events, {"tell-large": 1, "tell": 0})) == 1
@@ -257,7 +250,7 @@ def test_jobs_that_run_together_fit_into_the_memory_of_their_machine(machine, mo
 
 
 def test_a_job_that_keeps_two_cpus_busy_takes_two_slots(machine):
-    wide = named("wide", tells(machine, 3, seconds=0.2, kind=steps.TellWide))
+    wide = tells(machine, 3, seconds=0.2, kind=steps.TellWide)
     events, _ = build(machine, *wide, *tells(machine, 2, seconds=0.2))
     assert [event.state for event in events if isinstance(event, Ended)] == ["built"] * 5
     assert is_full(machine, events, {"tell-wide": 2, "tell": 1})
@@ -265,7 +258,7 @@ def test_a_job_that_keeps_two_cpus_busy_takes_two_slots(machine):
 
 def test_a_job_that_seems_too_large_for_every_machine_runs_with_nothing_beside_it(machine, monkeypatch):
     monkeypatch.setattr(steps.TellLarge, "needs_memory", MEMORY * 10)
-    large = named("large", tells(machine, 1, kind=steps.TellLarge))
+    large = tells(machine, 1, kind=steps.TellLarge)
     events, _ = build(machine, *large, *tells(machine, 2))
     assert [event.state for event in events if isinstance(event, Ended)] == ["built"] * 3
     assert is_full(machine, events, {"tell-large": machine.slots, "tell": 1})
@@ -338,7 +331,7 @@ def test_a_worker_that_is_killed_fails_its_job_and_no_other(site):
     events, _ = build(site, variant(site.folder, die, name="die"), *tell, keep_going=True)
     ended = {event.recipe: event for event in events if isinstance(event, Ended)}
     assert "was killed from outside" in ended["die"].error.what
-    assert (ended["r0"].state, ended["r1"].state) == ("built", "built")
+    assert (ended["tell0"].state, ended["tell1"].state) == ("built", "built")
     events, _ = build(site, variant(site.folder, die, name="die"))
     assert states(events) == {"die-once": "built"}
 
