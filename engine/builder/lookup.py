@@ -11,7 +11,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, final
@@ -26,15 +26,32 @@ from engine.store.stat_cache import Row
 from engine.store.store import Store
 
 if TYPE_CHECKING:
-    from engine.builder.executors.executor import Demand
     from engine.builder.live_rows import MachineRows
     from engine.builder.other_machines import OtherMachines
-    from engine.cluster.machines import ClusterMachines
     from engine.step import Hardware, Source
 
 
 _THIS_MACHINE = ""
 """The kind of machine where there is no cluster."""
+
+
+class Machines(Protocol):
+    """The machines of a cluster, of which one will run a job. Machines of one kind give a job the same key."""
+
+    def waits_for(self, job: Job) -> Hardware | None:
+        """Return the hardware that a job needs and every machine lacks, or None."""
+
+    def advice(self, hardware: Hardware) -> str:
+        """Return what the machines have instead of some hardware, and what to do."""
+
+    def kinds(self, job: Job, lane: Hashable = None) -> Sequence[str]:
+        """Return the kinds of machines that can run a job, the best first. Raises StepError if there is none.
+
+        `lane` is what the job needs of a machine, if its executor has said so: a kind with room for it comes first.
+        """
+
+    def rows(self, job: Job, kind: str) -> MachineRows:
+        """Return the values of a kind of machine for a job."""
 
 
 class RowSource(Protocol):
@@ -90,7 +107,7 @@ class Lookup:
             rows = LiveRows(store)
         self.store = store
         self.rows = rows
-        self.machines: ClusterMachines | None = None
+        self.machines: Machines | None = None
         """The machines of a cluster on which the jobs run; None if they run on this machine."""
         self.heads = Heads(store.notes)
         self.sources = sources or SourceReadings(store)
@@ -122,7 +139,7 @@ class Lookup:
             return keys[0]
         return next((key for key in keys if self.find(job, key) is not None), keys[0])
 
-    def placed(self, job: Job, key: Key, lane: Demand | None = None) -> Key:
+    def placed(self, job: Job, key: Key, lane: Hashable = None) -> Key:
         """Return the key of a job that is to run now, for the kind of machine that suits the job best at present.
 
         `lane` is what the job needs of a machine, if its executor has said so. Raises LockError for a job that its lock
@@ -221,7 +238,7 @@ class Lookup:
         """Forget the rows of keys that depend on machines, because machines came or left."""
         self._own_rows.clear()
 
-    def _kinds(self, job: Job, lane: Demand | None = None) -> Sequence[str]:
+    def _kinds(self, job: Job, lane: Hashable = None) -> Sequence[str]:
         """Return the kinds of machines that can run a job, the best first."""
         if self.machines is None or self.waits_for(job) is not None:
             return (_THIS_MACHINE,)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING
 
+from engine.builder.executors.executor import Demand
 from engine.builder.live_rows import MachineRows
 from engine.cluster import nodes as placing
 from engine.cluster import survey
@@ -16,7 +17,6 @@ from engine.errors import StepError, UserError
 from engine.text import sizes
 
 if TYPE_CHECKING:
-    from engine.builder.executors.executor import Demand
     from engine.builder.job import Job
     from engine.cluster.ray_engine import RayEngine
     from engine.step import Hardware
@@ -47,7 +47,7 @@ def judge(node: ClusterNode, *, remote: str, locked: Mapping[str, str]) -> None:
 
 
 class ClusterMachines:
-    """The nodes of a cluster that use the build's remote. Nodes of one kind give a job the same key."""
+    """The nodes of a cluster that use the build's remote; they are the `Machines` of its look-up."""
 
     def __init__(
         self,
@@ -102,9 +102,9 @@ class ClusterMachines:
         """Return what the nodes lack for some hardware."""
         return "; ".join(self._lacks(str(hardware))) or f"{self._engine.shown} has no node"
 
-    def kinds(self, job: Job, lane: Demand | None = None) -> Sequence[str]:
+    def kinds(self, job: Job, lane: Hashable = None) -> Sequence[str]:
         """Return the kinds of nodes that can run a job; first that to which it would go now."""
-        lane = lane or placing.lane_of(job)
+        lane = lane if isinstance(lane, Demand) else placing.lane_of(job)
         if not self.nodes.pools(lane):
             self.look()
         if kinds := self.nodes.kinds(lane):
