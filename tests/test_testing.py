@@ -100,7 +100,7 @@ def project(tmp_path):
 
 
 def test_a_new_step_of_ours_is_one_file(project):
-    shutil.copytree(ROOT / "engine", project / "engine", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(ROOT / "engine", project / "engine")
     (project / "engine" / "steps" / "prune.py").write_text(EXAMPLE)
     listed = " ".join(stdout_of("steps", path=project).split())
     assert "prune model -> pruned, after shape-infer" in listed
@@ -122,7 +122,7 @@ def test_the_leaf_that_contributing_shows_makes_its_file_and_its_report(project)
     install(project, "recipe.steps", "count-operators", "my_leaf:CountOperators")
     program = Program(project)
     program.environment["PYTHONPATH"] = str(project)
-    program("build", "r.yaml", expect=0)
+    program("build", "r.yaml", "--to", "count-operators", expect=0)
     [shown] = json.loads(program("show", "r.yaml", "--json", expect=0).stdout)
     steps = {each["job"]: each for each in shown["steps"]}
     assert steps["count-operators"]["report"] == {"nodes": 2, "kinds": {"Abs": 1, "Neg": 1}}

@@ -67,15 +67,20 @@ def test_all_fields_are_those_of_a_ray_cluster(cluster, groups):
         assert mounts == {volume["name"] for volume in pod.get("volumes", [])}
 
 
-def test_the_parameters_are_texts_and_options_of_ray_start(cluster, groups):
+def test_quantities_and_parameters_are_texts_as_their_types_say(cluster, groups):
+    for each in (cluster["spec"]["headGroupSpec"], *groups):
+        [container] = each["template"]["spec"]["containers"]
+        values = (*each["rayStartParams"].values(), *container["resources"]["limits"].values())
+        assert all(isinstance(value, str) for value in values)
+
+
+@pytest.mark.whole("the fields and texts of the template, in the tests above")
+def test_the_parameters_are_options_of_ray_start(cluster, groups):
     page = subprocess.run([ray_cluster.program(), "start", "--help"], capture_output=True, text=True, check=True)
     options = set(re.findall(r"--([\w-]+)", page.stdout))
     assert "num-cpus" in options
     for each in (cluster["spec"]["headGroupSpec"], *groups):
         assert each["rayStartParams"].keys() <= options
-        [container] = each["template"]["spec"]["containers"]
-        values = (*each["rayStartParams"].values(), *container["resources"]["limits"].values())
-        assert all(isinstance(value, str) for value in values)
 
 
 def test_all_pods_have_one_image_the_remote_and_a_version_of_ray_that_the_extra_allows(cluster, groups):
