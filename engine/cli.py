@@ -24,19 +24,8 @@ _DEBUG = "--debug"
 _REMOTE = "engine.store.remote.background"
 """The module whose import starts the threads of a remote."""
 _FOR_PEOPLE = {
-    "build",
-    "cache",
-    "check",
-    "diff",
-    "doctor",
-    "gpus",
-    "graph",
-    "history",
-    "loadtest",
-    "show",
-    "steps",
-    "why",
-}
+    "build", "cache", "check", "diff", "doctor", "gpus", "graph", "history", "loadtest", "show", "steps", "why",
+}  # fmt: skip
 """The commands whose lines are folded on a narrow terminal, unless their options ask for another form."""
 _OTHER_FORMS = ("--json", "--csv", "--markdown", "--format")
 _WORKING = {
@@ -233,26 +222,21 @@ def _failed(error: Exception) -> int:
     from engine.system import colors
 
     sys.stderr.write(f"{colors.error(f'error: {text}', sys.stderr)}\n")
-    if os.environ.get("GITHUB_ACTIONS") == "true":
-        _annotate(error)
-    if os.environ.get("GITLAB_CI") == "true":
-        _report(error)
+    _tell_ci(error)
     return code
 
 
-def _annotate(error: Exception) -> None:
+def _tell_ci(error: Exception) -> None:
+    """Annotate an error of the user on GitHub, and write it into the report of GitLab."""
+    on_github, on_gitlab = (os.environ.get(name) == "true" for name in ("GITHUB_ACTIONS", "GITLAB_CI"))
+    if not (on_github or on_gitlab):
+        return
     from engine.errors import UserError
     from engine.report import ci
 
-    if isinstance(error, UserError):
+    if on_github and isinstance(error, UserError):
         sys.stderr.writelines(f"{line}\n" for line in ci.github_commands(error))
-
-
-def _report(error: Exception) -> None:
-    from engine.errors import UserError
-    from engine.report import ci
-
-    if isinstance(error, UserError):
+    if on_gitlab and isinstance(error, UserError):
         ci.write_junit_error(error)
 
 

@@ -63,19 +63,11 @@ def test_what_has_its_default_is_left_out_but_for_what_is_said_anyway():
 @pytest.mark.parametrize(
     "change",
     [
-        {"count": "1"},
-        {"count": True},
-        {"count": 1.5},
-        {"kind": "c"},
-        {"parts": [{"name": "x"}]},
-        {"parts": {"name": "x", "share": 1}},
-        {"pair": [1]},
-        {"pair": [1, None]},
-        {"by_name": []},
-        {"took": "1"},
+        {"count": "1"}, {"count": True}, {"count": 1.5}, {"kind": "c"}, {"parts": [{"name": "x"}]},
+        {"parts": {"name": "x", "share": 1}}, {"pair": [1]}, {"pair": [1, None]}, {"by_name": []}, {"took": "1"},
         {"renamed": 1},
     ],
-)
+)  # fmt: skip
 def test_what_is_no_report_of_the_type_is_refused(change):
     with pytest.raises(ValueError, match=r"is no|is none of|are not the fields|has not|lacks"):
         Whole.from_json({**LEAST.to_json(), **change})

@@ -138,7 +138,8 @@ class Attempt:
                 raise outcome.error
             self._refuse_foreign_answer(outcome)
         except UserError:
-            self._keep_log_of_failure()
+            with contextlib.suppress(OSError):  # the error is reported in any case
+                self.order.lookup.store.keep_log(digest_of(self.order.key), self._redacted_log(), failed=True)
             raise
 
     def close(self) -> None:
@@ -153,10 +154,6 @@ class Attempt:
             return redaction.redacted_bytes(regular.read(self.log))
         except OSError:
             return b""
-
-    def _keep_log_of_failure(self) -> None:
-        with contextlib.suppress(OSError):  # the error is reported in any case
-            self.order.lookup.store.keep_log(digest_of(self.order.key), self._redacted_log(), failed=True)
 
     def _refuse_foreign_answer(self, outcome: Outcome) -> None:
         """Raise StepError for an output or a report that was not made for this key and this step."""

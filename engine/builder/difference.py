@@ -144,25 +144,19 @@ def _pairs(old: Side, new: Side) -> Iterator[tuple[SideVariant | None, SideVaria
 
 
 def _variant(old: SideVariant | None, new: SideVariant | None) -> VariantDifference:
-    if old is None or new is None:
-        return VariantDifference(old, new, tuple(_one_sided(old, new)), tuple(_amounts(old, new)), ())
-    latencies = latency_changes(old.figures, new.figures)
-    return VariantDifference(old, new, tuple(_jobs(old, new)), tuple(_amounts(old, new)), tuple(latencies))
+    jobs = _jobs({} if old is None else old.jobs, {} if new is None else new.jobs)
+    latencies = [] if old is None or new is None else latency_changes(old.figures, new.figures)
+    return VariantDifference(old, new, tuple(jobs), tuple(_amounts(old, new)), tuple(latencies))
 
 
-def _one_sided(old: SideVariant | None, new: SideVariant | None) -> Iterator[JobDifference]:
-    for name, job in (new.jobs if new is not None else old.jobs if old is not None else {}).items():
-        yield _difference(name, JobChange.ADDED if new is not None else JobChange.REMOVED, job)
-
-
-def _jobs(old: SideVariant, new: SideVariant) -> Iterator[JobDifference]:
+def _jobs(old: Mapping[str, SideJob], new: Mapping[str, SideJob]) -> Iterator[JobDifference]:
     changed: dict[str, JobChange] = {}
-    for name, job in new.jobs.items():
-        before = old.jobs.get(name)
+    for name, job in new.items():
+        before = old.get(name)
         rows = () if before is None else _own_rows(before, job)
         changed[name] = JobChange.ADDED if before is None else _change(before, job, rows, changed)
         yield _difference(name, changed[name], job, rows)
-    yield from (_difference(name, JobChange.REMOVED, job) for name, job in old.jobs.items() if name not in new.jobs)
+    yield from (_difference(name, JobChange.REMOVED, job) for name, job in old.items() if name not in new)
 
 
 def _difference(name: str, change: JobChange, job: SideJob, rows: tuple[Change, ...] = ()) -> JobDifference:

@@ -81,28 +81,20 @@ class OtherMachines:
         pair = (change.old, change.new)
         if pair not in self._same:
             self._same[pair] = False  # stops the recursion if a step hands on its input unchanged
-            theirs, ours = (self._by_artifact.get(content, []) for content in pair)
-            self._same[pair] = any(
-                self._same_but_for_the_machine(one.key, other.key) for one in theirs for other in ours
-            )
+            theirs, ours = ([_without_machine(each.key) for each in self._by_artifact.get(at, [])] for at in pair)
+            differing = (changes(one, other) for one in theirs for other in ours)
+            self._same[pair] = any(all(map(self._same_input, rows)) for rows in differing)
         return self._same[pair]
 
-    def _same_but_for_the_machine(self, one: Key, other: Key) -> bool:
-        return all(self._same_input(change) for change in changes(_without_machine(one), _without_machine(other)))
-
     def _every(self) -> list[Record]:
-        self._look_again()
-        return self._records
-
-    def _look_again(self) -> None:
         changed = self._store.layout.records.stat().st_mtime_ns
-        if changed == self._read_at:
-            return
-        self._read_at = changed
-        self._records = sorted(self._store.records(), key=lambda record: -record.made_at)
-        self._by_artifact, self._same = {}, {}
-        for record in self._records:
-            self._by_artifact.setdefault(str(record.artifact), []).append(record)
+        if changed != self._read_at:
+            self._read_at = changed
+            self._records = sorted(self._store.records(), key=lambda record: -record.made_at)
+            self._by_artifact, self._same = {}, {}
+            for record in self._records:
+                self._by_artifact.setdefault(str(record.artifact), []).append(record)
+        return self._records
 
 
 def _same_release(change: Change) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from importlib.machinery import all_suffixes
 from pathlib import Path
 from types import FrameType
@@ -43,7 +43,11 @@ def noted() -> Iterator[None]:
     packages = {_package_of(point.module) for point in plugins.every()}
 
     def on_question(arguments: tuple[Any, ...], frame: FrameType) -> None:
-        if _asks_for(packages, frame):
+        """Note a path about which the code of a plugin asks, itself or through the packages that it calls."""
+        caller: FrameType | None = frame
+        while caller is not None and _package_of(caller.f_globals.get("__name__", "")) not in packages:
+            caller = caller.f_back
+        if caller is not None:
             _on_read(arguments, frame)
 
     questions = _QUESTIONS if packages else ()
@@ -86,13 +90,6 @@ def _on_read(arguments: tuple[Any, ...], _frame: FrameType) -> None:
     path = arguments[0]
     if isinstance(path, str | bytes | os.PathLike):
         _names.add(os.path.abspath(os.fsdecode(path)))
-
-
-def _asks_for(packages: Collection[str], frame: FrameType | None) -> bool:
-    """Say whether the code of a package asks, itself or through the code of other packages that it calls."""
-    while frame is not None and _package_of(frame.f_globals.get("__name__", "")) not in packages:
-        frame = frame.f_back
-    return frame is not None
 
 
 def _package_of(module: str) -> str:

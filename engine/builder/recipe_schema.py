@@ -18,7 +18,8 @@ def recipe_schema() -> dict[str, Any]:
     Raises StepError where such a package cannot be loaded.
     """
     schema: dict[str, Any] = editor_schema()
-    for section, models in (("steps", _steps()), ("runtimes", _runtimes())):
+    options = {name: each.options_model for name, each in runtimes.runtimes().items() if each.options_model is not None}
+    for section, models in (("steps", _steps()), ("runtimes", options.items())):
         of_names = next(form for form in schema["properties"][section]["anyOf"] if form.get("type") == "object")
         for name, model in models:
             own = _of_model(model, f"{section}.{name}")
@@ -32,12 +33,6 @@ def _steps() -> Iterator[tuple[str, Any]]:
     for name, step in registry.steps().items():
         if getattr(step.for_recipe, "__func__", None) is getattr(Step.for_recipe, "__func__", None):
             yield name, step
-
-
-def _runtimes() -> Iterator[tuple[str, Any]]:
-    for name, runtime in runtimes.runtimes().items():
-        if runtime.options_model is not None:
-            yield name, runtime.options_model
 
 
 def _of_model(model: Any, prefix: str) -> dict[str, Any]:

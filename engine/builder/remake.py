@@ -91,13 +91,9 @@ def differences(stored: Path, first: Files, remade: Path, second: Files) -> Iter
     """Yield each file in which two outputs differ, by the sizes and digests of their files."""
     for name in sorted(first.keys() | second.keys()):
         if first.get(name) != second.get(name):
-            both = name in first and name in second
-            offset = _first_difference(stored / name, remade / name) if both else None
-            yield FileDifference(name, _size(first, name), _size(second, name), offset)
-
-
-def _size(files: Mapping[str, tuple[int, object]], name: str) -> int | None:
-    return files[name][0] if name in files else None
+            before, after = (files[name][0] if name in files else None for files in (first, second))
+            offset = None if before is None or after is None else _first_difference(stored / name, remade / name)
+            yield FileDifference(name, before, after, offset)
 
 
 def _first_difference(one: Path, other: Path) -> int:

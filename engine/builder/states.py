@@ -8,7 +8,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum, auto
 from functools import cached_property
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from engine.builder.job import Job
 from engine.builder.variant import PlannedVariant
@@ -19,7 +19,7 @@ from engine.store.heads import Head, JobNote
 from engine.store.record import Record
 
 if TYPE_CHECKING:
-    from engine.builder.executors.executor import Run
+    from engine.builder.executors.executor import Demand, Run
     from engine.step import Hardware
 
 PASSED: tuple[JobState, ...] = ("cached", "built", "reproduced")
@@ -85,8 +85,8 @@ class Ticket:
     open_needs: int = 0
     dependents: list[Ticket] = field(default_factory=list)
     key: Key | None = None
-    lane: Hashable = None
-    """What the job needs of a machine, as its executor names it; tickets of one lane wait in one queue."""
+    lane: Demand | None = None
+    """What the job takes of a machine; tickets of one lane wait in one queue."""
     record: Record | None = None
     ended: Ended | None = None
     run: Run | None = None
@@ -154,7 +154,7 @@ class States:
         self.has_failed = False
         """Whether a job has failed."""
         self._count = dict.fromkeys(State, 0) | {State.BLOCKED: len(self.tickets)}
-        self._queues: dict[State, dict[Hashable, list[tuple[float, int, Ticket]]]] = {state: {} for state in _QUEUED}
+        self._queues: dict[State, dict[Any, list[tuple[float, int, Ticket]]]] = {state: {} for state in _QUEUED}
         """The heaps of tickets in each queue, by the lane."""
         self._arrivals = itertools.count()
         self._leaders: dict[Digest, Ticket] = {}
@@ -172,7 +172,7 @@ class States:
         """Return the tickets in a state."""
         return [ticket for ticket in self.tickets if ticket.state is state]
 
-    def take(self, state: State, has_room: Callable[[Hashable], bool] = lambda _: True) -> Ticket | None:
+    def take(self, state: State, has_room: Callable[[Any], bool] = lambda _: True) -> Ticket | None:
         """Remove and return the most urgent ticket in the queue of a state whose lane has room; None without one.
 
         Of equally urgent tickets, the one that came first is taken.

@@ -84,15 +84,13 @@ def by_machine(
             whole = kind.model_copy(update={"libraries": waits_for.libraries})
             richest[kind] = whole if waits_for.libraries else richest.get(kind, whole)
     files = {hardware: {job.path for job in jobs} for hardware, jobs in waiting.items()}
-    return tuple(
-        MachineNeeded(richest[kind], tuple(jobs), _command(selection, files[kind], rest_waits=_rest_waits(files, kind)))
-        for kind, jobs in waiting.items()
-    )
-
-
-def _rest_waits(files: dict[Hardware, set[Path]], hardware: Hardware) -> bool:
-    """Say whether a recipe with jobs for the hardware has other jobs, which still wait after those are built."""
-    return any(files[hardware] & other for each, other in files.items() if each != hardware)
+    machines = []
+    for kind, jobs in waiting.items():
+        # A recipe with jobs for this machine may have other jobs, which still wait after those are built.
+        rest_waits = any(files[kind] & other for each, other in files.items() if each != kind)
+        command = _command(selection, files[kind], rest_waits=rest_waits)
+        machines.append(MachineNeeded(richest[kind], tuple(jobs), command))
+    return tuple(machines)
 
 
 def _command(selection: Selection, paths: set[Path], *, rest_waits: bool) -> str:

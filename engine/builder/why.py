@@ -83,7 +83,7 @@ class Finding:
 def examine(variant: PlannedVariant, lookup: Lookup) -> list[Finding]:
     """Return for each job of a variant whether it is cached, and if not, the rows that changed."""
     head, other = lookup.heads.before(variant.subject)
-    recipe = _recipe_changes(head, variant)
+    recipe = changes(dict(head.recipe), dict(variant.subject.fields)) if head.recipe else ()
     findings: dict[str, Finding] = {}
     for job in variant.jobs:
         finding = _examine(job, findings, head, lookup, recipe)
@@ -146,10 +146,6 @@ def _lost(job: Job, before: Record | None) -> Change:
     if job.hermetic and not before.trace:
         return Change("trace", "none", "needed, because the recipe is hermetic")
     return Change("artifact", str(before.artifact), "missing or damaged")
-
-
-def _recipe_changes(head: Head, variant: PlannedVariant) -> tuple[Change, ...]:
-    return changes(dict(head.recipe), dict(variant.subject.fields)) if head.recipe else ()
 
 
 @dataclass(frozen=True)

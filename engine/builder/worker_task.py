@@ -12,9 +12,7 @@ from engine.errors import FieldError, StepError, UserError
 from engine.store.sealed import sealed, unsealed
 
 if TYPE_CHECKING:
-    from engine.errors import UserError
     from engine.store.output import Files
-
 
 _HEAD = struct.Struct("<QQ")
 """The number of bytes of the answer, and the process id of a copy of the worker that returned from the step, too."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
@@ -13,7 +13,7 @@ from engine.builder.executors.executor import DisplacedError, LackingInputError,
 from engine.builder.worker_task import Outcome, error_of
 from engine.cluster import survey
 from engine.cluster.machines import ClusterMachines
-from engine.cluster.nodes import ClusterEngine, ClusterNode, Lane, Piece, lane_of
+from engine.cluster.nodes import ClusterNode, Piece, lane_of
 from engine.cluster.orders import JobOrder, NodeAnswer, Sender, SentJob, tier_of
 from engine.errors import StepError, StoreError, UserError
 from engine.key import CODE, digest_of, without_inputs
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from engine.builder.executors.executor import Demand
     from engine.builder.job import Job
     from engine.builder.lookup import Lookup
+    from engine.cluster.ray_engine import RayEngine
 
 _POLL_SECONDS = 0.2
 
@@ -34,7 +35,7 @@ class ClusterRun:
     """One run of a job on a node, as the builder sees it. Its log is a copy of what the node has sent so far."""
 
     order: RunOrder
-    lane: Lane
+    lane: Demand
     kind: str
     places: Sequence[ClusterNode]
     """The nodes on one of which the job runs."""
@@ -84,7 +85,7 @@ class _Claimed:
 
     ident: str
     lock: FileLock
-    engine: ClusterEngine
+    engine: RayEngine
 
     def release(self) -> None:
         """Give back both."""
@@ -100,7 +101,7 @@ class ClusterExecutor:
 
     def __init__(
         self,
-        engine: ClusterEngine,
+        engine: RayEngine,
         lookup: Lookup,
         jobs: Sequence[Job],
         notice: Callable[[str], None] = lambda _: None,
@@ -115,25 +116,21 @@ class ClusterExecutor:
             resources.callback(engine.close)
             self._tier = tier_of(lookup.store)
             self._sender = Sender(lookup.store, self._tier)
-            self._machines = lookup.machines = ClusterMachines(
-                engine,
-                jobs,
-                remote=self._tier.settings.url,
-                locked=lookup.rows.required_tools,
-                notice=notice,
-            )
+            remote, locked = self._tier.settings.url, lookup.rows.required_tools
+            self._machines = ClusterMachines(engine, jobs, remote=remote, locked=locked, notice=notice)
+            lookup.machines = self._machines
             self._logs = resources.enter_context(lookup.store.presence.workplace())
             self._resources = resources.pop_all()
         self._nodes = self._machines.nodes
         self._runs: dict[str, ClusterRun] = {}
 
-    def lane(self, job: Job, demand: Demand) -> Lane:
+    def lane(self, job: Job, demand: Demand) -> Demand:
         """Return what a job needs of a node, at most what the largest node has: such a job runs alone there."""
         return self._nodes.fitted(lane_of(job, demand))
 
-    def has_room(self, lane: Hashable) -> bool:
+    def has_room(self, lane: Demand) -> bool:
         """Say whether nodes have room for one more job of a lane."""
-        return self._nodes.has_room(cast("Lane", lane))
+        return self._nodes.has_room(lane)
 
     def claim(self, ident: str, lock: FileLock) -> Releasable | str:
         """Return the lock of a key with the claim of the cluster on it, or the builder that has the claim."""
@@ -145,7 +142,7 @@ class ClusterExecutor:
 
     def start(self, ident: str, order: RunOrder) -> ClusterRun:
         """Send a job to the nodes of its key. Raises LackingInputError and StepError; the order's lock is free then."""
-        lane = cast("Lane", order.lane)
+        lane = cast("Demand", order.lane)
         with contextlib.ExitStack() as resources:
             resources.callback(order.lock.release)
             own = without_inputs(order.key)

@@ -7,23 +7,25 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING
 
+from engine.builder.executors.executor import Demand
 from engine.builder.live_rows import MachineRows
 from engine.cluster import nodes as placing
 from engine.cluster import survey
-from engine.cluster.nodes import ClusterEngine, ClusterNode, Lane, Nodes
-from engine.cluster.survey import Question, Survey, unusable
+from engine.cluster.nodes import ClusterNode, Nodes
+from engine.cluster.survey import Question, unusable
 from engine.errors import StepError, UserError
 from engine.text import sizes
 
 if TYPE_CHECKING:
     from engine.builder.job import Job
+    from engine.cluster.ray_engine import RayEngine
     from engine.step import Hardware
 
 _LOOK_SECONDS = 5.0
 """The time between two looks for nodes that came or left."""
 
 
-def surveyed(engine: ClusterEngine, nodes: Sequence[ClusterNode], question: Question) -> Sequence[ClusterNode]:
+def surveyed(engine: RayEngine, nodes: Sequence[ClusterNode], question: Question) -> Sequence[ClusterNode]:
     """Ask nodes for their surveys, and return the nodes with them."""
     answers = engine.ask(nodes, asdict(question)) if nodes else {}
     for node in nodes:
@@ -33,17 +35,15 @@ def surveyed(engine: ClusterEngine, nodes: Sequence[ClusterNode], question: Ques
 
 def judge(node: ClusterNode, *, remote: str, locked: Mapping[str, str]) -> None:
     """Leave out a node that could run jobs, if a build with a remote, and the tools of its lock, does not use it."""
-    if node.survey is not None and not node.trouble and (reason := _refusal(node.survey, remote=remote, locked=locked)):
-        node.survey = unusable(reason)
-
-
-def _refusal(own: Survey, *, remote: str, locked: Mapping[str, str]) -> str:
-    """Return why a build with a remote, and the tools of its lock, does not use a node; "" if it does."""
-    if own.remote != remote:
-        return f"the node has the remote {own.remote}, not {remote}"
+    own = node.survey
+    if own is None or node.trouble:
+        return
     differ = [name for name, value in own.tools.items() if locked.get(name, value) != value]
-    rows = [f"{name} {own.tools[name]}, and the lock {locked[name]}" for name in differ]
-    return f"the node has {'; '.join(rows)}" if rows else ""
+    if own.remote != remote:
+        node.survey = unusable(f"the node has the remote {own.remote}, not {remote}")
+    elif differ:
+        rows = "; ".join(f"{name} {own.tools[name]}, and the lock {locked[name]}" for name in differ)
+        node.survey = unusable(f"the node has {rows}")
 
 
 class ClusterMachines:
@@ -51,7 +51,7 @@ class ClusterMachines:
 
     def __init__(
         self,
-        engine: ClusterEngine,
+        engine: RayEngine,
         jobs: Iterable[Job],
         *,
         remote: str,
@@ -74,7 +74,14 @@ class ClusterMachines:
         self._changed = False
         self._has_lost = False
         """Whether a node was lost since the last look."""
-        self._refuse(self._look())
+        if others := self._look():
+            nodes = "1 node has" if len(others) == 1 else f"{len(others)} nodes have"
+            raise UserError(
+                f"{nodes} another version of recipe or Python: their code could give other results",
+                [*(f"node {node.name}: {node.other_version}" for node in others), f"this machine: {survey.version()}"],
+                "install the same versions on this machine and on all nodes, or take these nodes out of the cluster; "
+                "`recipe doctor --on ADDRESS` shows all nodes",
+            )
         if not len(self.nodes):
             raise UserError(
                 f"no node of {engine.shown} can run jobs",
@@ -97,7 +104,7 @@ class ClusterMachines:
 
     def kinds(self, job: Job, lane: Hashable = None) -> Sequence[str]:
         """Return the kinds of nodes that can run a job; first that to which it would go now."""
-        lane = lane if isinstance(lane, Lane) else placing.lane_of(job)
+        lane = lane if isinstance(lane, Demand) else placing.lane_of(job)
         if not self.nodes.pools(lane):
             self.look()
         if kinds := self.nodes.kinds(lane):
@@ -145,17 +152,6 @@ class ClusterMachines:
         self._has_lost = False
         return [node for node in new if node.other_version]
 
-    def _refuse(self, others: Sequence[ClusterNode]) -> None:
-        """Raise UserError that names nodes with another version of this program or of Python, if there are any."""
-        if others:
-            nodes = "1 node has" if len(others) == 1 else f"{len(others)} nodes have"
-            raise UserError(
-                f"{nodes} another version of recipe or Python: their code could give other results",
-                [*(f"node {node.name}: {node.other_version}" for node in others), f"this machine: {survey.version()}"],
-                "install the same versions on this machine and on all nodes, or take these nodes out of the cluster; "
-                "`recipe doctor --on ADDRESS` shows all nodes",
-            )
-
     def leave_out(self, node: ClusterNode, reason: str) -> None:
         """Give a node no further job in this build."""
         if self.nodes.remove(node.id) is not None:
@@ -182,7 +178,7 @@ class Overview:
     never: Mapping[str, Sequence[str]]
 
 
-def overview(engine: ClusterEngine, jobs: Sequence[Job], tools: Iterable[str], *, remote: str = "") -> Overview:
+def overview(engine: RayEngine, jobs: Sequence[Job], tools: Iterable[str], *, remote: str = "") -> Overview:
     """Return what a cluster has, also for some jobs of a build with a remote. Raises UserError."""
     own = Question.about(jobs)
     every = surveyed(engine, engine.nodes(), replace(own, tools=(*own.tools, *tools)))

@@ -143,7 +143,7 @@ class NodeStore:
             try:
                 record = attempt.record(outcome)
             except UserError as error:
-                log = _tail(attempt.log)
+                log = redaction.redacted_bytes(_from(attempt.log, 0))[-_LONGEST_LOG:].decode("utf-8", "replace")
                 return NodeAnswer(outcome.seconds, outcome.peak_bytes, outcome.anonymous_bytes, error.fields(), log=log)
             self._push(record)
             return self._answer(record, outcome.seconds, outcome.peak_bytes, outcome.anonymous_bytes)
@@ -249,8 +249,3 @@ def _from(log: Path, start: int) -> bytes:
         file.seek(start)
         return file.read()
     return b""
-
-
-def _tail(log: Path) -> str:
-    raw = redaction.redacted_bytes(_from(log, 0))
-    return raw[-_LONGEST_LOG:].decode("utf-8", "replace")

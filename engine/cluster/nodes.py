@@ -5,30 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING
 
+from engine.builder.executors.executor import Demand
 from engine.cluster.survey import NO_HARDWARE, Survey, version
 
 if TYPE_CHECKING:
-    from engine.builder.executors.executor import Demand
     from engine.builder.job import Job
-
-
-class Lane(NamedTuple):
-    """What a job needs of a node: one queue of the build loop for each combination."""
-
-    hardware: str
-    """The name of the `Hardware`; "" for none."""
-    threads: int
-    memory: int
-    """Bytes."""
-    alone: bool
-    """Whether the job runs alone on its node, because it measures time."""
-
-    @property
-    def gpus(self) -> int:
-        """The number of GPUs that the job takes."""
-        return 1 if self.hardware else 0
 
 
 @dataclass(eq=False)
@@ -63,7 +46,7 @@ class ClusterNode:
         """The kind of the node: a job has the same key on each node of one kind."""
         return self.survey.kind if self.survey is not None else ""
 
-    def suits(self, lane: Lane) -> bool:
+    def suits(self, lane: Demand) -> bool:
         """Say whether the node could run a job of a lane if nothing else ran there."""
         if self.survey is None or self.trouble:
             return False
@@ -80,8 +63,8 @@ class Nodes:
 
     def __init__(self) -> None:
         self._nodes: dict[str, ClusterNode] = {}
-        self._under_way: dict[str, Counter[Lane]] = {}
-        self._pools: dict[Lane, Mapping[str, Sequence[ClusterNode]]] = {}
+        self._under_way: dict[str, Counter[Demand]] = {}
+        self._pools: dict[Demand, Mapping[str, Sequence[ClusterNode]]] = {}
         """The nodes that suit a lane, by their kind."""
 
     def __iter__(self) -> Iterator[ClusterNode]:
@@ -103,7 +86,7 @@ class Nodes:
         self._pools.clear()
         return self._nodes.pop(name, None)
 
-    def fitted(self, lane: Lane) -> Lane:
+    def fitted(self, lane: Demand) -> Demand:
         """Return a lane that asks for no more threads and memory than the largest node with its hardware has.
 
         What a job needs is an estimate: a job that seems too large for every node gets the largest one for itself. A
@@ -118,7 +101,7 @@ class Nodes:
             return lane._replace(threads=largest.threads, memory=largest.memory)
         return lane._replace(threads=threads if lane.alone else min(lane.threads, threads))
 
-    def pools(self, lane: Lane) -> Mapping[str, Sequence[ClusterNode]]:
+    def pools(self, lane: Demand) -> Mapping[str, Sequence[ClusterNode]]:
         """Return the nodes that could run a job of a lane if nothing else ran there, by their kind."""
         if lane not in self._pools:
             pools: dict[str, list[ClusterNode]] = {}
@@ -128,7 +111,7 @@ class Nodes:
             self._pools[lane] = pools
         return self._pools[lane]
 
-    def kinds(self, lane: Lane) -> Sequence[str]:
+    def kinds(self, lane: Demand) -> Sequence[str]:
         """Return the kinds of the nodes that could run a job of a lane, the one with most to spare first.
 
         A job that needs no hardware goes to nodes for whose GPU nobody waits, if they have room.
@@ -140,19 +123,19 @@ class Nodes:
             pools, key=lambda kind: (not self._has_room(kind, lane), _serves_others(pools[kind][0], lane), kind)
         )
 
-    def has_room(self, lane: Lane) -> bool:
+    def has_room(self, lane: Demand) -> bool:
         """Say whether the nodes of any kind have room for one more job of a lane."""
         return any(self._has_room(kind, lane) for kind in self.pools(lane))
 
-    def begin(self, kind: str, lane: Lane) -> None:
+    def begin(self, kind: str, lane: Demand) -> None:
         """Note that a job of a lane is sent to the nodes of a kind."""
         self._under_way.setdefault(kind, Counter())[lane] += 1
 
-    def end(self, kind: str, lane: Lane) -> None:
+    def end(self, kind: str, lane: Demand) -> None:
         """Note that a job of a lane has ended on a node of a kind."""
         self._under_way[kind][lane] -= 1
 
-    def _has_room(self, kind: str, lane: Lane) -> bool:
+    def _has_room(self, kind: str, lane: Demand) -> bool:
         nodes = self.pools(_ALL)[kind]
         lanes = Counter(self._under_way.get(kind)) + Counter([lane])
         threads = sum(each.threads * count for each, count in lanes.items())
@@ -165,7 +148,7 @@ class Nodes:
         )
 
 
-_ALL = Lane(NO_HARDWARE, 0, 0, alone=False)
+_ALL = Demand(NO_HARDWARE, 0, 0, alone=False)
 """The lane of a job that could run on any node."""
 
 
@@ -184,43 +167,14 @@ class Piece:
     """Whether the node, and not only the run, is lost."""
 
 
-class ClusterEngine(Protocol):
-    """An engine that runs orders on nodes. No method blocks for long, except where it says so."""
-
-    @property
-    def shown(self) -> str:
-        """The address of the cluster, in messages."""
-
-    def nodes(self) -> list[ClusterNode]:
-        """Return the nodes that are alive, without their surveys."""
-
-    def ask(self, nodes: Iterable[ClusterNode], question: Mapping[str, Any]) -> dict[str, Mapping[str, Any] | str]:
-        """Ask nodes for their surveys and wait for the answers; a text says why a node has not answered."""
-
-    def submit(self, ident: str, nodes: Sequence[ClusterNode], lane: Lane, order: bytes) -> None:
-        """Let an order run on one of some nodes, as soon as one has what its lane needs."""
-
-    def poll(self, timeout: float) -> list[Piece]:
-        """Wait up to `timeout` seconds for pieces, and return those that have come."""
-
-    def claim(self, key: str) -> str:
-        """Take the right to build a key; return "" for success, else the builder that has it."""
-
-    def release(self, key: str) -> None:
-        """Give back the right to build a key."""
-
-    def close(self) -> None:
-        """End all runs of this build, and leave the cluster."""
-
-
-def lane_of(job: Job, demand: Demand | None = None) -> Lane:
-    """Return what a job needs of a node; without a demand, what every job like it needs: the hardware and a thread."""
+def lane_of(job: Job, demand: Demand | None = None) -> Demand:
+    """Return what a job takes of a node; without a demand, what every job like it takes: the hardware and a thread."""
     hardware = job.step.hardware() if job.traits.needs_hardware else None
-    threads, memory, alone = demand or (1, 0, job.traits.exclusive)
-    return Lane(NO_HARDWARE if hardware is None else str(hardware), threads, memory, alone)
+    demand = demand or Demand(NO_HARDWARE, 1, 0, job.traits.exclusive)
+    return demand._replace(hardware=NO_HARDWARE if hardware is None else str(hardware))
 
 
-def _serves_others(node: ClusterNode, lane: Lane) -> bool:
+def _serves_others(node: ClusterNode, lane: Demand) -> bool:
     """Say whether a job without hardware would take the place of jobs that need the node's hardware."""
     return not lane.hardware and node.survey is not None and any(lack == "" for lack in node.survey.lacks.values())
 

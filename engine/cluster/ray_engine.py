@@ -13,8 +13,9 @@ import uuid
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
+from engine.builder.executors.executor import Demand
 from engine.cluster import node as node_side
-from engine.cluster.nodes import ClusterNode, Lane, Piece
+from engine.cluster.nodes import ClusterNode, Piece
 from engine.cluster.ray_connection import connected, first_line
 from engine.errors import UserError
 
@@ -197,7 +198,7 @@ class RayEngine:
         return answers
 
     @_while_connected
-    def submit(self, ident: str, nodes: Sequence[ClusterNode], lane: Lane, order: bytes) -> None:
+    def submit(self, ident: str, nodes: Sequence[ClusterNode], lane: Demand, order: bytes) -> None:
         """Let an order run on one of some nodes, as soon as one has what its lane needs."""
         gpus = lane.gpus if all(node.gpus for node in nodes) else 0
         place = (*(node.id for node in nodes), lane.threads, lane.memory, gpus)

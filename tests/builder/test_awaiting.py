@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 import toy
 from hardware_steps import T4, AlsoOnT4, OnT4
-from small_builds import build, project_in, states, variant
+from small_builds import SharedExecutor, build, project_in, start, states, variant
 
 from engine.builder import loop
 from engine.builder.executors.local import LocalExecutor
@@ -39,8 +39,7 @@ def on_t4(project):
 
 
 def events_of(project, *variants, **options):
-    lookup = Lookup(Store(project / "cache"))
-    return run(variants, lookup, LocalExecutor(2), Options(out=project / "build", **options))
+    return start(project, *variants, **options)[0]
 
 
 def until(events, kind, job=None):
@@ -86,32 +85,15 @@ def test_when_the_time_is_over_the_build_says_what_still_waits(project):
     assert events[-1].exit is Exit.WAITING
 
 
-def test_with_allow_waiting_the_end_of_the_time_is_no_failure(project):
-    planned = variant(project, toy.Begin(), OnT4())
-    assert list(events_of(project, planned, wait=0.05, allow_waiting=True))[-1].exit is Exit.OK
-
-
-def test_an_interruption_ends_the_waiting_and_says_what_still_waits(project, monkeypatch):
+@pytest.mark.parametrize(("kind", "method"), [(LocalExecutor, "poll"), (Lookup, "find")], ids=["rests", "looks"])
+def test_an_interruption_while_it_rests_or_looks_says_what_still_waits(project, monkeypatch, kind, method):
     events = events_of(project, variant(project, toy.Begin(), OnT4()), wait=float("inf"))
     until(events, Awaits)
 
     def interrupted(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(LocalExecutor, "poll", interrupted)
-    rest = list(events)
-    assert states(rest) == {"on-t4": "waiting"}
-    assert rest[-1].exit is Exit.WAITING
-
-
-def test_an_interruption_while_it_looks_ends_the_waiting_too(project, monkeypatch):
-    events = events_of(project, variant(project, toy.Begin(), OnT4()), wait=float("inf"))
-    until(events, Awaits)
-
-    def interrupted(*_):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(Lookup, "find", interrupted)
+    monkeypatch.setattr(kind, method, interrupted)
     rest = list(events)
     assert states(rest) == {"on-t4": "waiting"}
     assert rest[-1].exit is Exit.WAITING
@@ -143,7 +125,7 @@ def test_the_pauses_grow_up_to_the_longest_and_are_short_again_after_an_arrival(
     steps, now, looks, find = (toy.Begin(), OnT4(), AlsoOnT4()), [0.0], [], Lookup.find
     on_t4(toy.Begin())
 
-    class Resting(LocalExecutor):
+    class Resting(SharedExecutor):
         def poll(self, timeout):
             now[0] += timeout and 0.25
             return []

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 import toy
-from small_builds import build, project_in, states, variant
+from small_builds import build, states, variant
 
 from engine.builder.build_end import announce
 from engine.errors import Exit
@@ -12,11 +12,6 @@ from engine.events import Finished, Moved, Noticed
 from engine.key import Change
 from engine.store import file_lock, history
 from engine.store.store import Store
-
-
-@pytest.fixture
-def project(tmp_path):
-    return project_in(tmp_path)
 
 
 def past(project, one):

@@ -5,7 +5,7 @@ import time
 
 import pytest
 import toy
-from small_builds import build, project_in, variant
+from small_builds import build, variant
 
 from engine.builder.lookup import Lookup
 from engine.errors import Exit
@@ -13,11 +13,6 @@ from engine.events import Ended, Noticed
 from engine.report import json_lines, plain
 from engine.step import Device, Hardware, Source
 from engine.store.store import Store
-
-
-@pytest.fixture
-def project(tmp_path):
-    return project_in(tmp_path)
 
 
 def chain(text="hello", at_most=1000):
@@ -46,30 +41,27 @@ def test_after_a_missed_bound_the_older_package_leaves_build_and_comes_back_with
     assert sorted(path.name for path in package.parent.iterdir()) == [".r.artifact", "r"]
 
 
-def test_after_a_failed_job_the_older_package_leaves_build(project):
+class Away(toy.Measure):
+    """Measures on a GPU that this machine lacks."""
+
+    at_least: int = 3
+
+    def hardware(self):
+        return Hardware(devices=(Device(name="Tesla T4", sm=75),), tool="tensorrt")
+
+
+Away.__name__ = "Measure"
+
+
+@pytest.mark.parametrize(("state", "code"), [("failed", Exit.FAILED), ("waiting", Exit.OK)])
+def test_a_failed_job_or_one_that_waits_leaves_no_older_package_to_be_deployed(project, state, code):
     build(project, variant(project, *chain()))
+    begin, shout, measure, deliver = chain("another text")
     missing = toy.Read(source=Source(uri=f"file:{project}/missing.txt"))
-    failed = build(project, variant(project, missing, *chain()[1:]))
-    assert failed[-1].exit is Exit.FAILED
-    assert len(notes(failed)) == 1
-    assert not (project / "build" / "r").exists()
-
-
-def test_a_package_that_waits_for_hardware_does_not_leave_an_older_one_to_be_deployed(project):
-    build(project, variant(project, *chain()))
-
-    class Away(toy.Measure):
-        at_least: int = 3
-
-        def hardware(self):
-            return Hardware(devices=(Device(name="Tesla T4", sm=75),), tool="tensorrt")
-
-    Away.__name__ = "Measure"
-    begin, shout, _, deliver = chain("another text")
-    waiting = build(project, variant(project, begin, shout, Away(), deliver), allow_waiting=True)
-    assert waiting[-1].exit is Exit.OK
-    assert waiting[-1].state == "waiting"
-    assert len(notes(waiting)) == 1
+    steps = (missing, shout, measure, deliver) if state == "failed" else (begin, shout, Away(), deliver)
+    ended = build(project, variant(project, *steps), allow_waiting=True)
+    assert (ended[-1].state, ended[-1].exit) == (state, code)
+    assert len(notes(ended)) == 1
     assert not (project / "build" / "r").exists()
 
 
@@ -132,30 +124,30 @@ def test_a_recipe_whose_jobs_were_not_reached_keeps_its_package(project):
     assert text(project / "build" / "good") == "GOOD"
 
 
-def test_a_package_that_cannot_be_moved_is_named(project, monkeypatch):
-    build(project, variant(project, *chain()))
-    monkeypatch.setattr(os, "rename", lambda *_: (_ for _ in ()).throw(PermissionError(13, "Permission denied")))
-    [note] = notes(build(project, variant(project, *chain(at_most=1))))
-    assert "cannot be moved away: Permission denied" in note
-    assert "does not vouch for it" in note
+def refuse(*_):
+    raise PermissionError(13, "Permission denied")
 
 
-@pytest.mark.parametrize("blocked", ["a file", "an older package", "a dangling link"])
-def test_what_lies_in_the_place_of_the_moved_package_loses_nothing(project, blocked):
+@pytest.mark.parametrize("blocked", ["a file", "an older package", "a dangling link", "the system"])
+def test_what_keeps_a_package_from_being_moved_is_named_and_loses_nothing(project, blocked):
     build(project, variant(project, *chain()))
     previous = project / "build" / ".previous"
-    match blocked:
-        case "a file":
-            previous.write_text("mine")
-        case "an older package":
-            (previous / "r").mkdir(parents=True)
-            (previous / "r" / "old.txt").write_text("old")
-        case "a dangling link":
-            previous.symlink_to("gone")
-    [note] = notes(build(project, variant(project, *chain(at_most=1))))
+    with pytest.MonkeyPatch.context() as during:
+        match blocked:
+            case "a file":
+                previous.write_text("mine")
+            case "an older package":
+                (previous / "r").mkdir(parents=True)
+                (previous / "r" / "old.txt").write_text("old")
+            case "a dangling link":
+                previous.symlink_to("gone")
+            case "the system":
+                during.setattr(os, "rename", refuse)
+        [note] = notes(build(project, variant(project, *chain(at_most=1))))
     assert "does not vouch for it" in note
     moved = blocked == "an older package"
     assert ("cannot be moved away" in note) == (not moved)
+    assert blocked != "the system" or "cannot be moved away: Permission denied" in note
     assert text(previous / "r" if moved else project / "build" / "r") == "HELLO"
     assert notes(build(project, variant(project, *chain()))) == []
     assert text(project / "build" / "r") == "HELLO"

@@ -44,72 +44,67 @@ def needs(plan):
     return {job.name: dict(job.needs) for job in plan}
 
 
-def test_inputs_are_filled_by_the_step_that_makes_them():
-    plan = planned(kind("b", "two", ["one"]), kind("a", "one"))
-    assert [job.name for job in plan] == ["a", "b"]
-    assert needs(plan) == {"a": {}, "b": {"one": "a"}}
+A, B = kind("a", "one"), kind("b", "two", ["one"])
+C_OF_ONE = kind("c", "three", ["one"])
+UNWANTED = kind("b", "two", ["one"], used=False)
+WIRED = {
+    "inputs are filled by the step that makes them": ([B, A], {"a": {}, "b": {"one": "a"}}),
+    "unwanted steps hand on their own first inputs": (
+        [A, UNWANTED, kind("c", "three", ["two"], used=False), kind("d", "four", ["three"])],
+        {"a": {}, "d": {"three": "a"}},
+    ),
+    "an input that this very job does not take is left out": (
+        [A, kind("b", "two"), kind("d", "four", ["one", "two"], inputs_used=lambda self: ("two",))],
+        {"a": {}, "b": {}, "d": {"two": "b"}},
+    ),
+    "an input may be named after a step": (
+        [kind("shape-infer", "shaped"), kind("x", "y", ["shape_infer"])],
+        {"shape-infer": {}, "x": {"shape_infer": "shape-infer"}},
+    ),
+    "a step that slots in takes over the output for everyone downstream": (
+        [A, B, C_OF_ONE, kind("s", "model", ["any"], after="a")],
+        {"a": {}, "s": {"any": "a"}, "b": {"one": "s"}, "c": {"one": "s"}},
+    ),
+    "a step slots in behind a step that is not wanted": (
+        [A, UNWANTED, kind("c", "three", ["two"]), kind("s", "model", ["any"], after="b")],
+        {"a": {}, "s": {"any": "a"}, "c": {"two": "s"}},
+    ),
+}
 
 
-def test_an_unwanted_step_hands_on_its_own_first_input():
-    chain = [kind("a", "one"), kind("b", "two", ["one"], used=False), kind("c", "three", ["two"], used=False)]
-    assert needs(planned(*chain, kind("d", "four", ["three"])))["d"] == {"three": "a"}
+@pytest.mark.parametrize(("kinds", "expected"), WIRED.values(), ids=WIRED)
+def test_each_input_gets_the_output_of_a_job_that_comes_before(kinds, expected):
+    plan = planned(*kinds)
+    assert needs(plan) == expected
+    names = [job.name for job in plan]
+    assert all(names.index(maker) < names.index(name) for name in expected for maker in expected[name].values())
 
 
-def test_an_input_that_this_very_job_does_not_take_is_left_out():
-    taking = kind("d", "four", ["one", "two"], inputs_used=lambda self: ("two",))
-    assert needs(planned(kind("a", "one"), kind("b", "two"), taking))["d"] == {"two": "b"}
+def at_a(name):
+    return kind(name, "m", ["x"], after="a")
 
 
-def test_two_steps_cannot_both_make_what_the_user_gets():
-    with pytest.raises(StepError, match="two steps make what the user gets: 'a' and 'b'"):
-        planned(kind("a", "one", delivers=True), kind("b", "two", delivers=True))
-
-
-def test_an_input_may_be_named_after_a_step():
-    assert needs(planned(kind("shape-infer", "shaped"), kind("x", "y", ["shape_infer"])))["x"] == {
-        "shape_infer": "shape-infer"
-    }
-
-
-def test_a_step_that_slots_in_takes_over_the_output_for_everyone_downstream():
-    plan = planned(
-        kind("a", "one"), kind("b", "two", ["one"]), kind("c", "three", ["one"]), kind("s", "model", ["any"], after="a")
-    )
-    assert needs(plan) == {"a": {}, "s": {"any": "a"}, "b": {"one": "s"}, "c": {"one": "s"}}
-
-
-def test_a_step_slots_in_behind_a_step_that_is_not_wanted():
-    plan = planned(
-        kind("a", "one"),
-        kind("b", "two", ["one"], used=False),
-        kind("c", "three", ["two"]),
-        kind("s", "model", ["any"], after="b"),
-    )
-    assert needs(plan) == {"a": {}, "s": {"any": "a"}, "c": {"two": "s"}}
-
-
-def test_two_steps_that_claim_one_place_are_an_error_that_names_both():
-    with pytest.raises(StepError, match="'s' and 't'"):
-        planned(kind("a", "one"), kind("s", "m", ["x"], after="a"), kind("t", "m", ["x"], after="a"))
-
-
-def test_an_input_that_nobody_makes_is_an_error():
-    with pytest.raises(StepError, match="'b' needs 'nothing'"):
-        planned(kind("a", "one"), kind("b", "two", ["nothing"]))
-
-
-def test_an_unknown_place_is_an_error():
-    with pytest.raises(StepError, match="after 'nowhere'"):
-        planned(kind("a", "one"), kind("s", "m", ["x"], after="nowhere"))
-
-
-def test_steps_that_need_each_other_are_an_error_that_names_them():
-    with pytest.raises(StepError, match=r"need each other: (a -> b -> a|b -> a -> b)"):
-        planned(kind("a", "one", ["two"]), kind("b", "two", ["one"]))
+@pytest.mark.parametrize(
+    ("kinds", "words"),
+    [
+        (
+            [kind("a", "one", delivers=True), kind("b", "two", delivers=True)],
+            "two steps make what the user gets: 'a' and 'b'",
+        ),
+        ([A, at_a("s"), at_a("t")], "'s' and 't'"),
+        ([A, kind("b", "two", ["nothing"])], "'b' needs 'nothing'"),
+        ([A, kind("s", "m", ["x"], after="nowhere")], "after 'nowhere'"),
+        ([kind("a", "one", ["two"]), B], r"need each other: (a -> b -> a|b -> a -> b)"),
+    ],
+    ids=["two deliver", "two at one place", "no maker", "no such place", "cycle"],
+)
+def test_steps_that_make_no_plan_are_an_error_that_names_them(kinds, words):
+    with pytest.raises(StepError, match=words):
+        planned(*kinds)
 
 
 def test_a_gate_orders_jobs_without_being_an_input():
-    plan = planned(kind("a", "one"), kind("b", "two", ["one"]), kind("c", "three", ["one"], gates=("b",)))
+    plan = planned(A, B, kind("c", "three", ["one"], gates=("b",)))
     assert [job.name for job in plan] == ["a", "b", "c"]
     assert plan[2].gates == ("b",)
     assert plan[2].needs == {"one": "a"}
@@ -257,12 +252,8 @@ def test_an_option_that_would_reach_a_worker_as_another_value_is_an_error(option
     )
     assert refusal.value.facts
     assert refusal.value.hint
-
-
-def test_the_error_has_the_value_of_the_plan_and_the_value_of_a_worker():
-    with pytest.raises(StepError) as refusal:
-        jobs.refuse_lossy("choosy", Choosy(place=Path("a")))
-    assert [*refusal.value.facts] == [f"planned: {Path('a')!r}", "in a worker: 'a'"]
+    if options == {"place": Path("a")}:
+        assert [*refusal.value.facts] == [f"planned: {Path('a')!r}", "in a worker: 'a'"]
 
 
 def test_an_option_that_a_worker_cannot_read_is_an_error():

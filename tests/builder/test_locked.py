@@ -5,10 +5,9 @@ from types import SimpleNamespace
 
 import pytest
 import toy
-from small_builds import project_in, variant
+from small_builds import SharedExecutor, project_in, variant
 
 from engine.builder import loop
-from engine.builder.executors.local import LocalExecutor
 from engine.builder.lookup import Lookup
 from engine.builder.loop import run
 from engine.builder.options import Options
@@ -20,18 +19,13 @@ from engine.store.store import Store
 
 
 @pytest.fixture
-def project(tmp_path):
-    return project_in(tmp_path)
-
-
-@pytest.fixture
 def clock(monkeypatch):
     clock = SimpleNamespace(now=100.0)
     monkeypatch.setattr(loop, "time", SimpleNamespace(monotonic=lambda: clock.now))
     return clock
 
 
-class Resting(LocalExecutor):
+class Resting(SharedExecutor):
     """An executor at which time passes as fast as the loop waits; builders on other machines hold the keys."""
 
     clock: SimpleNamespace
@@ -115,7 +109,7 @@ def test_a_lock_is_free_again_where_the_look_behind_it_fails(project, monkeypatc
     def unreadable(*_):
         raise StoreError("the store cannot be read")
 
-    class Failing(LocalExecutor):
+    class Failing(SharedExecutor):
         def claim(self, ident, lock):
             locks.append((ident, lock))
             monkeypatch.setattr(Lookup, "find", unreadable)

@@ -3,7 +3,7 @@
 import pretended
 import pytest
 from engine_steps import Compare, Compile, First, Graph, HandOn, Pack, Recall, SameCapability, SameMajor, Try
-from small_builds import build, project_in, states, variant
+from small_builds import build, states, variant
 
 from engine.builder.lookup import Lookup
 from engine.builder.why import examine
@@ -16,11 +16,6 @@ from engine.store.store import Store
 T4 = LocalGpu("Tesla T4", 75, "550.54")
 A10 = LocalGpu("NVIDIA A10", 86, "550.54")
 TURING = LocalGpu("NVIDIA GeForce RTX 2080 Ti", 75, "550.54")
-
-
-@pytest.fixture
-def project(tmp_path):
-    return project_in(tmp_path)
 
 
 @pytest.fixture
@@ -53,16 +48,30 @@ def test_without_the_gpu_everything_before_it_is_built_and_the_rest_waits(projec
     }  # fmt: skip
 
 
-def test_a_record_made_on_a_t4_is_a_hit_without_one_down_to_the_package(project, on):
+@pytest.mark.parametrize(
+    "differ",
+    [("", ""), ("a server's CPU", "a laptop's CPU"), ("2.13.0+cu126", "2.13.0+cpu")],
+    ids=["nothing else differs", "another CPU", "the same release of a tool for a CPU"],
+)
+def test_a_record_made_on_a_t4_is_a_hit_without_one_down_to_the_package(project, on, monkeypatch, differ):
+    def pretend(value):
+        if "CPU" in value:
+            pretended.fact(monkeypatch, "cpu.model", value)
+        elif value:
+            monkeypatch.setitem(tools._versions, "pyyaml", value)
+
+    there, here = differ
     on(T4)
-    there = build(project, plan(project))
-    assert set(states(there).values()) == {"built"}
+    pretend(there)
+    built = build(project, plan(project))
+    assert set(states(built).values()) == {"built"}
     on()
+    pretend(here)
     assert findings(project)["compile"].state == "cached"
     assert findings(project)["compile"].record.key["facts.device.name"] == "Tesla T4"
-    here = build(project, plan(project))
-    assert set(states(here).values()) == {"cached"}
-    assert artifacts(here) == artifacts(there)
+    cached = build(project, plan(project))
+    assert set(states(cached).values()) == {"cached"}
+    assert artifacts(cached) == artifacts(built)
 
 
 def test_what_another_machine_left_is_packed_here(project, on):
@@ -95,15 +104,6 @@ def test_a_record_of_another_device_version_or_profile_is_none_and_why_names_the
     assert finding.state == "new"
     assert change in finding.changes
     assert states(build(project, plan(project, wants)))["compile"] == "waiting"
-
-
-def test_the_other_rows_of_that_machine_do_not_count_here(project, on, monkeypatch):
-    on(T4)
-    pretended.fact(monkeypatch, "cpu.model", "a server's CPU")
-    build(project, plan(project))
-    on()
-    pretended.fact(monkeypatch, "cpu.model", "a laptop's CPU")
-    assert set(states(build(project, plan(project))).values()) == {"cached"}
 
 
 @pytest.mark.parametrize(("text", "state"), [("answers", "cached"), ("other answers", "waiting")])
@@ -156,15 +156,6 @@ def test_a_tool_that_does_not_drive_the_gpu_counts_here_as_there(project, on, mo
     assert [each.row for each in finding.changes] == ["tools.pyyaml"]
 
 
-def test_a_tool_of_the_same_release_that_was_built_for_a_cpu_is_the_same(project, on, monkeypatch):
-    on(T4)
-    monkeypatch.setitem(tools._versions, "pyyaml", "2.13.0+cu126")
-    build(project, plan(project))
-    on()
-    monkeypatch.setitem(tools._versions, "pyyaml", "2.13.0+cpu")
-    assert set(states(build(project, plan(project))).values()) == {"cached"}
-
-
 def test_on_the_gpu_itself_only_its_own_record_will_do(project, on):
     on(A10)
     build(project, variant(project, Graph(), Compile(gpu="A10")))
@@ -172,20 +163,18 @@ def test_on_the_gpu_itself_only_its_own_record_will_do(project, on):
     assert states(build(project, plan(project)))["compile"] == "built"
 
 
-def test_an_engine_for_a_compute_capability_is_a_hit_for_its_other_gpus(project, on):
-    on(TURING)
-    build(project, variant(project, Graph(), SameCapability(gpu="RTX 2080 Ti")))
-    on()
-    assert findings(project, SameCapability(gpu="T4"))["same-capability"].state == "cached"
-
-
-def test_an_engine_for_a_compute_capability_is_none_for_another(project, on):
-    on(A10)
-    build(project, variant(project, Graph(), SameCapability(gpu="A10")))
+@pytest.mark.parametrize(
+    ("gpu", "name", "rows"),
+    [(TURING, "RTX 2080 Ti", []), (A10, "A10", [("facts.device.sm", "86", "75")])],
+    ids=["the same", "another"],
+)
+def test_an_engine_for_a_compute_capability_is_a_hit_for_all_its_gpus_alone(project, on, gpu, name, rows):
+    on(gpu)
+    build(project, variant(project, Graph(), SameCapability(gpu=name)))
     on()
     finding = findings(project, SameCapability(gpu="T4"))["same-capability"]
-    assert finding.state == "stale"
-    assert [(each.row, each.old, each.new) for each in finding.changes] == [("facts.device.sm", "86", "75")]
+    assert finding.state == ("stale" if rows else "cached")
+    assert [(each.row, each.old, each.new) for each in finding.changes] == rows
 
 
 @pytest.mark.parametrize(
@@ -206,13 +195,6 @@ def test_other_bytes_of_the_same_key_rebuild_nothing_behind_it(project, on):
     assert artifacts(again)["compile"] != artifacts(first)["compile"]
     assert artifacts(again)["pack"] == artifacts(first)["pack"]
     assert set(states(build(project, plan(project))).values()) == {"cached"}
-
-
-def test_an_engine_of_another_key_rebuilds_what_follows(project, on):
-    on(T4)
-    build(project, plan(project))
-    again = build(project, plan(project, Compile(profile=256)))
-    assert states(again) == {"graph": "cached", "compile": "built", "try": "built", "pack": "built"}
 
 
 def test_a_job_that_was_never_built_is_not_compared_with_a_record_of_another_model(project, on):

@@ -55,9 +55,21 @@ def test_every_wrong_recipe_is_reported_before_anything_is_built(project):
     assert caught.value.fields()["errors"][1]["position"].startswith("r17.yaml:2:")
 
 
-def test_one_wrong_recipe_is_its_own_error(project):
-    (project / "r03.yaml").write_text("name: [\n")
-    with pytest.raises(RecipeError, match="not valid YAML"):
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("name: [\n", "not valid YAML"),
+        ("model: {source: model.onnx}\n", "`name` is missing"),
+        *(
+            (f"abstract: {value}\n" + GOOD.format(name="r3"), "true or false is meant")
+            for value in ("yes please", "1", "null")
+        ),
+    ],
+    ids=["no yaml", "no name", "a text", "1", "null"],
+)
+def test_one_wrong_recipe_is_its_own_error(project, text, words):
+    (project / "r03.yaml").write_text(text)
+    with pytest.raises(RecipeError, match=words):
         api.plan(paths(project))
 
 
@@ -101,9 +113,6 @@ def test_recipes_with_one_name_are_wrong_together(project):
     session = api.session(paths(project), keep_going=True)
     assert len(session.variants) == 28
     assert sorted(map(str, session.refusals.by_path)) == ["r03.yaml", "r04.yaml"]
-
-
-def test_one_recipe_given_twice_is_not_called_two_recipes(project):
     with pytest.raises(RecipeError, match="the recipe 'r4' is given twice"):
         api.plan(["r04.yaml", "./r04.yaml"])
 
@@ -150,12 +159,6 @@ def test_beside_a_recipe_that_cannot_be_read_a_file_without_a_name_is_no_further
     assert [str(path) for path in planned.refusals.by_path] == ["r03.yaml"]
 
 
-def test_a_name_that_was_forgotten_is_an_error(project):
-    (project / "r03.yaml").write_text("model: {source: model.onnx}\n")
-    with pytest.raises(RecipeError, match="`name` is missing"):
-        api.plan(paths(project))
-
-
 @pytest.mark.parametrize("base", BASES.values(), ids=BASES)
 def test_an_abstract_recipe_alone_is_an_error(project, base):
     (project / "base.yaml").write_text(base)
@@ -164,13 +167,6 @@ def test_an_abstract_recipe_alone_is_an_error(project, base):
     assert caught.value.exit is Exit.USAGE
     assert str(caught.value).startswith("base.yaml:1:1: ")
     assert ("abstract" in caught.value.what) == ("abstract" in base)
-
-
-@pytest.mark.parametrize("value", ["yes please", "1", "null"])
-def test_abstract_is_true_or_false(project, value):
-    (project / "r03.yaml").write_text(f"abstract: {value}\n" + GOOD.format(name="r3"))
-    with pytest.raises(RecipeError, match="true or false is meant"):
-        api.plan(paths(project))
 
 
 def test_abstract_false_is_a_recipe(project):

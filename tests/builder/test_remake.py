@@ -18,11 +18,6 @@ from engine.report.plain import lines
 from engine.store import output
 
 
-@pytest.fixture
-def project(tmp_path):
-    return small_builds.project_in(tmp_path)
-
-
 def build(project, *steps, **options):
     events = small_builds.build(project, small_builds.variant(project, *steps), **options)
     return {event.job: event for event in events if isinstance(event, Ended)}

@@ -4,10 +4,9 @@ import shlex
 from dataclasses import replace
 from pathlib import Path
 
-import pytest
 import toy
 from hardware_steps import L4, T4, OnL4, OnT4, WithTensorRT
-from small_builds import build, project_in, variant
+from small_builds import build, variant
 
 from engine.builder.lookup import Lookup
 from engine.builder.selection import select
@@ -15,11 +14,6 @@ from engine.builder.waiting import by_machine
 from engine.builder.why import examine
 from engine.store.heads import Heads
 from engine.store.store import Store
-
-
-@pytest.fixture
-def project(tmp_path):
-    return project_in(tmp_path)
 
 
 def waiting(project, *variants, **reading):

@@ -21,11 +21,6 @@ from engine.text import distribution
 CHAIN = (toy.Begin(text="hi"), toy.Shout(), toy.Measure(), toy.Close())
 
 
-@pytest.fixture
-def project(tmp_path):
-    return project_in(tmp_path)
-
-
 def examined(project, *steps):
     return {each.job.name: each for each in examine(variant(project, *steps), Lookup(Store(project / "cache")))}
 
@@ -50,15 +45,10 @@ def test_a_job_that_never_ran_has_an_unknown_cost(project):
     assert costs.of_build(whole) == "4 jobs of unknown cost"
 
 
-def test_what_is_cached_costs_nothing(project):
+def test_only_a_job_that_is_not_cached_costs_what_its_last_run_took(project):
     build(project, variant(project, *CHAIN))
-    findings = examined(project, *CHAIN)
-    assert {each.cost for each in findings.values()} == {None}
-    assert total(list(findings.values()), 2) is None
-
-
-def test_a_job_costs_what_its_last_run_took_also_after_a_change_of_the_step(project):
-    build(project, variant(project, *CHAIN))
+    assert {each.cost for each in examined(project, *CHAIN).values()} == {None}
+    assert total(list(examined(project, *CHAIN).values()), 2) is None
     recorded = {record.job: record.seconds for record in Store(project / "cache").records()}
     findings = examined(project, toy.Begin(text="bye"), *CHAIN[1:])
     assert {name: each.cost.seconds for name, each in findings.items()} == recorded
@@ -165,11 +155,8 @@ def test_engines_are_counted_with_their_gpus(monkeypatch):
         "after the upgrade from recipe 0.0.9 to recipe 0.2.0: "
         "2 jobs would run again, of these 2 TensorRT engines (T4, A10)"
     )
-    assert whole.fields() == {"from": ["0.0.9"], "to": "0.2.0", "jobs": 2, "engines": 2, "gpus": ["T4", "A10"]}
-
-
-def test_the_same_job_of_two_variants_counts_once():
     assert upgrade([*upgraded("T4", name="one"), *upgraded("T4", name="two")]).jobs == 1
+    assert whole.fields() == {"from": ["0.0.9"], "to": "0.2.0", "jobs": 2, "engines": 2, "gpus": ["T4", "A10"]}
 
 
 def test_a_result_of_a_version_that_records_did_not_state_is_of_an_older_version():

@@ -42,23 +42,15 @@ def test_a_source_is_compiled_once_and_an_edit_of_the_same_size_is_another_sourc
         load(TEXT.replace("2", "8"))
 
 
-def damage_torn(raw, other):
-    return raw[: len(raw) // 2]
+DAMAGES = {
+    "torn": lambda raw, _: raw[: len(raw) // 2],
+    "empty": lambda *_: b"",
+    "a bit": lambda raw, _: raw[:-1] + bytes([raw[-1] ^ 1]),
+    "of another source": lambda _, other: other,
+}
 
 
-def damage_empty(raw, other):
-    return b""
-
-
-def damage_a_bit(raw, other):
-    return raw[:-1] + bytes([raw[-1] ^ 1])
-
-
-def damage_of_another_source(raw, other):
-    return other
-
-
-@pytest.mark.parametrize("damage", [damage_torn, damage_empty, damage_a_bit, damage_of_another_source])
+@pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
 def test_a_damaged_file_is_compiled_anew(load, tmp_path, damage):
     load(TEXT.replace("2", "4"))
     [other] = compiled(tmp_path)

@@ -30,14 +30,8 @@ CONTAINER = {
     "readinessProbe", "resources", "securityContext", "volumeMounts", "workingDir",
 }  # fmt: skip
 POD = {
-    "containers",
-    "imagePullSecrets",
-    "initContainers",
-    "nodeSelector",
-    "serviceAccountName",
-    "tolerations",
-    "volumes",
-}
+    "containers", "imagePullSecrets", "initContainers", "nodeSelector", "serviceAccountName", "tolerations", "volumes",
+}  # fmt: skip
 TOKENS = Version("2.52")
 """The first version of Ray for which KubeRay makes tokens."""
 
@@ -75,11 +69,12 @@ def test_all_fields_are_those_of_a_ray_cluster(cluster, groups):
 
 def test_quantities_and_parameters_are_texts_as_their_types_say(cluster, groups):
     for each in (cluster["spec"]["headGroupSpec"], *groups):
-        assert all(isinstance(value, str) for value in each["rayStartParams"].values())
         [container] = each["template"]["spec"]["containers"]
-        assert all(isinstance(value, str) for value in container["resources"]["limits"].values())
+        values = (*each["rayStartParams"].values(), *container["resources"]["limits"].values())
+        assert all(isinstance(value, str) for value in values)
 
 
+@pytest.mark.whole("the fields and texts of the template, in the tests above")
 def test_the_parameters_are_options_of_ray_start(cluster, groups):
     page = subprocess.run([ray_cluster.program(), "start", "--help"], capture_output=True, text=True, check=True)
     options = set(re.findall(r"--([\w-]+)", page.stdout))

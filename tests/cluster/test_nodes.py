@@ -1,12 +1,13 @@
 """Which nodes a job goes to, and how many jobs they take."""
 
-from engine.cluster.nodes import ClusterNode, Lane, Nodes, lack_lines
+from engine.builder.executors.executor import Demand
+from engine.cluster.nodes import ClusterNode, Nodes, lack_lines
 from engine.cluster.survey import Survey, unusable, version
 
 T4 = "T4 (sm_75) with tensorrt 10.x"
-ANY = Lane("", 1, 0, alone=False)
-ALONE = Lane("", 1, 0, alone=True)
-ON_T4 = Lane(T4, 1, 0, alone=False)
+ANY = Demand("", 1, 0, alone=False)
+ALONE = Demand("", 1, 0, alone=True)
+ON_T4 = Demand(T4, 1, 0, alone=False)
 
 
 def survey(**fields):
@@ -71,7 +72,7 @@ def test_a_gpu_whose_use_is_counted_has_one_job_at_a_time():
 
 def test_memory_is_room_as_threads_are():
     every = nodes_of(plain("one", 8, 100))
-    half = Lane("", 1, 60, alone=False)
+    half = Demand("", 1, 60, alone=False)
     every.begin(*every.kinds(half), half)
     assert not every.has_room(half)
     assert every.has_room(ANY)
@@ -86,18 +87,18 @@ def test_a_job_that_measures_takes_all_threads_of_a_node_that_has_most():
 
 def test_a_job_that_needs_more_memory_than_a_node_has_goes_elsewhere():
     every = nodes_of(plain("small", 8, 10), plain("large", 1, 100))
-    assert names(every, Lane("", 1, 50, alone=False)) == [["large"]]
-    assert not every.pools(Lane("", 1, 500, alone=False))
+    assert names(every, Demand("", 1, 50, alone=False)) == [["large"]]
+    assert not every.pools(Demand("", 1, 500, alone=False))
 
 
 def test_a_job_that_seems_too_large_asks_for_the_largest_node_that_has_its_hardware():
     every = nodes_of(plain("wide", 8, 10), plain("large", 2, 200), with_t4("t4", 4))
-    assert every.fitted(Lane("", 4, 1000, alone=False)) == Lane("", 2, 200, alone=False)
-    assert every.fitted(Lane("", 9, 10, alone=False)) == Lane("", 8, 10, alone=False)
-    assert every.fitted(Lane(T4, 1, 150, alone=False)) == Lane(T4, 4, 100, alone=False)
-    assert every.fitted(Lane("L4", 1, 150, alone=False)) == Lane("L4", 1, 150, alone=False)
+    assert every.fitted(Demand("", 4, 1000, alone=False)) == Demand("", 2, 200, alone=False)
+    assert every.fitted(Demand("", 9, 10, alone=False)) == Demand("", 8, 10, alone=False)
+    assert every.fitted(Demand(T4, 1, 150, alone=False)) == Demand(T4, 4, 100, alone=False)
+    assert every.fitted(Demand("L4", 1, 150, alone=False)) == Demand("L4", 1, 150, alone=False)
     every.remove("large")
-    assert every.fitted(Lane("", 4, 150, alone=False)) == Lane("", 4, 100, alone=False)
+    assert every.fitted(Demand("", 4, 150, alone=False)) == Demand("", 4, 100, alone=False)
 
 
 def test_a_node_with_trouble_or_another_version_gets_no_job():

@@ -4,7 +4,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from engine.cluster.nodes import ClusterNode, Lane
+from engine.builder.executors.executor import Demand
+from engine.cluster.nodes import ClusterNode
 from engine.cluster.ray_engine import ClaimTable, RayEngine
 from engine.errors import UserError
 
@@ -64,7 +65,7 @@ def engine(error):
     [
         lambda engine: engine.nodes(),
         lambda engine: engine.ask([NODE], {}),
-        lambda engine: engine.submit("run", [NODE], Lane("", 1, 1, alone=False), b""),
+        lambda engine: engine.submit("run", [NODE], Demand("", 1, 1, alone=False), b""),
         lambda engine: engine.claim("key"),
     ],
 )

@@ -7,10 +7,9 @@ import signal
 import time
 from importlib import import_module
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
-from engine.errors import StepError
-from engine.step import Device, Hardware, Report, Source, Step
+from engine.step import Device, Hardware, Report, Step
 
 
 def wait_for(file: str) -> None:
@@ -69,16 +68,6 @@ class After(Step):
         return {"place": str(out), "began": time.time()}
 
 
-class CopySource(Step):
-    """Copies a file of the builder."""
-
-    makes: ClassVar[str] = "copied"
-    source: Source
-
-    def run(self, out: Path, *, source: Path) -> None:
-        (out / source.name).write_bytes(source.read_bytes())
-
-
 class Allocate(Step):
     """Uses memory."""
 
@@ -90,16 +79,6 @@ class Allocate(Step):
         block[:: 1 << 12] = b"x" * len(block[:: 1 << 12])
         time.sleep(0.5)
         (out / "done").write_text("")
-
-
-class Fail(Step):
-    """Fails, with words of its own."""
-
-    makes: ClassVar[str] = "failure"
-
-    def run(self, out: Path, **_: Any) -> None:
-        print("the last words", flush=True)
-        raise StepError("this cannot be", ["fact one"], "do it otherwise")
 
 
 class Endless(Step):
@@ -124,16 +103,6 @@ class DieOnce(Step):
             Path(self.mark).write_text("")
             os.kill(os.getpid(), signal.SIGKILL)
         (out / "done").write_text("")
-
-
-class Letter(Step):
-    """Has a row in its key that differs from machine to machine."""
-
-    makes: ClassVar[str] = "letter"
-    variables: ClassVar[tuple[str, ...]] = ("TOY_LETTER",)
-
-    def run(self, out: Path) -> None:
-        (out / "letter").write_text(os.environ.get("TOY_LETTER", "none"))
 
 
 PERCENTAGES = (0, 25, 50, 75)

@@ -1,4 +1,4 @@
-"""Which functions of this program run inside each job of a recipe: the jobs run here, each in a process of its own."""
+"""In which files the functions lie that run inside each job of a recipe: each job runs here, in its own process."""
 
 from __future__ import annotations
 
@@ -13,8 +13,7 @@ import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from types import CodeType, FrameType
-from typing import NamedTuple
+from types import FrameType
 
 from engine.builder import worker
 from engine.builder.trace import hook
@@ -28,21 +27,8 @@ _PRELOADED = ("engine.step", "numpy", "onnx", "onnx_ir", "onnxruntime")
 """What is imported once, as zygotes do: Python runs slowly while it notes what runs."""
 
 
-class Function(NamedTuple):
-    """A function by the file below `engine/`, its qualified name, and its first line, a decorator's if it has one."""
-
-    file: str
-    name: str
-    line: int
-
-    @property
-    def room(self) -> str:
-        """The folder of the function's file."""
-        return os.path.dirname(self.file)
-
-
-def of_session(session) -> dict[tuple[str, str], frozenset[Function]]:
-    """Run the jobs of an `engine.api.Session`, and return the functions that ran inside each, by variant and job.
+def of_session(session) -> dict[tuple[str, str], set[str]]:
+    """Run the jobs of an `engine.api.Session`; return the files of the functions that ran, by variant and job.
 
     Nothing is built before: each job gets the outputs of the jobs that ran earlier. A job that needs hardware is left
     out, and so are the jobs after it.
@@ -71,11 +57,10 @@ def _task(job, inputs: Mapping[str, str], place: Path) -> WorkerTask:
     return WorkerTask(job.traits.work, job.name, job.traits.options, inputs, out, log, flushes=False)
 
 
-def _read(log: Path) -> frozenset[Function]:
-    lines = log.with_name("functions").read_text("utf-8").splitlines()
-    functions = frozenset(Function(*json.loads(line)) for line in lines)
-    assert functions, log.read_text("utf-8")
-    return functions
+def _read(log: Path) -> set[str]:
+    files = set(log.with_name("functions").read_text("utf-8").splitlines())
+    assert files, log.read_text("utf-8")
+    return files
 
 
 def _run(tasks: Sequence[Mapping]) -> None:
@@ -93,18 +78,18 @@ def _run(tasks: Sequence[Mapping]) -> None:
 
 
 def _run_one(task: WorkerTask) -> None:
-    """Run a task and end the process; a line about each function is written when the function is first called."""
+    """Run a task and end the process; the name of a file is written when one of its functions is first called."""
     notes = os.open(Path(task.log).with_name("functions"), os.O_WRONLY | os.O_CREAT | os.O_APPEND)
-    codes: dict[int, CodeType] = {}  # a code object that is kept shares its id with no other
+    noted: set[str] = set()
 
     def note(frame: FrameType, event: str, _: object) -> None:
         code = frame.f_code
-        if event != "call" or id(code) in codes:
+        file = code.co_filename
+        if event != "call" or file in noted or not file.startswith(ENGINE):
             return
-        codes[id(code)] = code
-        if code.co_filename.startswith(ENGINE) and code.co_flags & _OF_FUNCTIONS and not code.co_name.startswith("<"):
-            fields = code.co_filename.removeprefix(ENGINE), code.co_qualname, code.co_firstlineno
-            os.write(notes, json.dumps(fields).encode() + b"\n")
+        if code.co_flags & _OF_FUNCTIONS and not code.co_name.startswith("<"):
+            noted.add(file)
+            os.write(notes, f"{file}\n".encode())
 
     threading.setprofile(note)
     sys.setprofile(note)

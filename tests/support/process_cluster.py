@@ -4,9 +4,11 @@ import base64
 import json
 import os
 import selectors
+import socket
 import subprocess
 import sys
 import time
+from functools import cache
 from pathlib import Path
 
 from engine.cluster.nodes import ClusterNode, Piece
@@ -18,23 +20,34 @@ MEMORY = 1 << 34
 """The bytes of memory that a node says it has."""
 
 
+@cache
+def _nodes():
+    """Return a connection with the process of which nodes are forks: the import of the program takes a second."""
+    ours, theirs = socket.socketpair()
+    environment = os.environ | {"PYTHONPATH": f"{SUPPORT}:{SUPPORT.parent.parent}"}
+    command = [sys.executable, SUPPORT / "node_process.py", str(theirs.fileno())]
+    subprocess.Popen(command, env=environment, pass_fds=(theirs.fileno(),))
+    theirs.close()
+    return ours
+
+
 class Slot:
     """A process that runs one job at a time."""
 
     def __init__(self, name, environment):
         self.name, self.ident = name, None
-        read, write = os.pipe()
-        self.process = subprocess.Popen(
-            [sys.executable, SUPPORT / "node_process.py", str(write)],
-            env=environment, stdin=subprocess.PIPE, pass_fds=(write,), start_new_session=True,
-        )  # fmt: skip
-        os.close(write)
-        self.pipe = os.fdopen(read, "rb", buffering=0)
+        orders, own = os.pipe()
+        read, answers = os.pipe()
+        socket.send_fds(_nodes(), [json.dumps(environment).encode()], [orders, answers])
+        os.close(orders)
+        os.close(answers)
+        self.pid = int(_nodes().recv(64))
+        self.orders, self.pipe = os.fdopen(own, "wb"), os.fdopen(read, "rb", buffering=0)
         self.rest = b""
 
     def send(self, message):
-        self.process.stdin.write(json.dumps(message).encode() + b"\n")
-        self.process.stdin.flush()
+        self.orders.write(json.dumps(message).encode() + b"\n")
+        self.orders.flush()
 
     def messages(self):
         data = self.pipe.read(1 << 16)
@@ -44,22 +57,24 @@ class Slot:
         return [json.loads(line) for line in lines]
 
     def kill(self):
-        processes.end(self.process.pid)
-        self.process.wait()
-        self.process.stdin.close()
+        processes.end(self.pid)
+        self.orders.close()
         self.pipe.close()
 
 
 class ProcessCluster:
-    """Nodes that live as long as the test, for one engine after another."""
+    """Nodes for one engine after another, until `end`."""
 
-    def __init__(self, folder, remote):
-        self.folder, self.remote = folder, remote
+    def __init__(self, folder):
+        """Make the remote of these nodes in the folder, beside the folder of their stores."""
+        (folder / "remote").mkdir()
+        self.folder, self.remote = folder / "nodes", f"file://{folder / 'remote'}"
         self.slots, self.threads, self.surveyors, self.environments = [], {}, {}, {}
         self.builders = set()
         self.claims = ClaimTable(self.builders.__contains__)
 
     def add(self, name, *, cpus=1, **variables):
+        self.slots = [slot for slot in self.slots if slot.name != name]  # those of a node that a test has killed
         environment = {k: v for k, v in os.environ.items() if not k.startswith("RECIPE_")}
         environment |= {
             "RECIPE_REMOTE": self.remote, "RECIPE_TRUST": "none", "RECIPE_NODE_STORE": str(self.folder / name),
@@ -84,29 +99,14 @@ class ProcessCluster:
         """Start a node's processes again with other variables, and tell nobody."""
         cpus = self.threads[name]
         self.kill(name)
-        self.slots = [slot for slot in self.slots if slot.name != name]
         self.add(name, cpus=cpus, **variables)
 
-    def close(self):
+    def end(self):
         for name in [*self.threads]:
             self.kill(name)
 
     def engine(self, builder="test"):
         return ProcessEngine(self, builder)
-
-
-class LastingCluster(ProcessCluster):
-    """Nodes that live as long as the tests of a module: `end` ends them, and no test does."""
-
-    def add(self, name, *, cpus=1, **variables):
-        self.slots = [slot for slot in self.slots if slot.name != name]  # those of a node that a test has killed
-        super().add(name, cpus=cpus, **variables)
-
-    def close(self):
-        """Leave the nodes to the next test."""
-
-    def end(self):
-        super().close()
 
 
 class ProcessEngine:

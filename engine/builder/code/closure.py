@@ -141,9 +141,10 @@ def _state(path: Path) -> tuple[int, ...]:
 @cache
 def _read(name: str) -> Module:
     """Read a module. A module that is compiled, or that Python cannot parse, counts by its bytes."""
-    path = file_of(name)
-    if path is None:
-        return Module(name, digest.of_rows([("folder" if _spec(name) is not None else "missing", "")]))
+    spec = _spec(name)
+    if spec is None or not spec.has_location or spec.origin is None:
+        return Module(name, digest.of_rows([("missing" if spec is None else "folder", "")]))
+    path = Path(spec.origin)
     _seen.update({each: _state(each) for each in (path.parent, path)})
     content, status = regular.read_with_status(path)
     before = {path: status}
@@ -176,12 +177,6 @@ def _target(each: Import) -> str:
     form = _read(each.module).form
     late = (other.module for other in form.typing_imports if other.name == each.name and _LATE in form.text)
     return next(late, each.module)
-
-
-def file_of(module: str) -> Path | None:
-    """Return the file of a module, source or compiled; None for a module without a file."""
-    spec = _spec(module)
-    return Path(spec.origin) if spec is not None and spec.has_location and spec.origin is not None else None
 
 
 @cache

@@ -57,9 +57,6 @@ def for_worker(variables: Iterable[str] = (), environment: Mapping[str, str] = o
     """Return the environment of a worker, including the `variables` that its steps name."""
     declared = frozenset(variables) - {BYTECODE}
     kept = {k: v for k, v in environment.items() if k in _NAMES | declared}
-    free = declared | ({_LOCALE} if any(map(_is_of_locale, declared)) else set())
+    names_locale = any(name.startswith(("LANG", "LC_")) for name in declared)
+    free = declared | ({_LOCALE} if names_locale else set())
     return {**kept, **{k: v for k, v in FIXED.items() if k not in free}}
-
-
-def _is_of_locale(variable: str) -> bool:
-    return variable.startswith(("LANG", "LC_"))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Protocol
@@ -28,14 +28,21 @@ _COARSE_BITS = 3
 
 
 class Demand(NamedTuple):
-    """What a job takes of its machine."""
+    """What a job takes of its machine. Jobs with equal demands wait in one queue."""
 
+    hardware: str
+    """The name of the `Hardware` that a machine of a cluster must have; "" for none, and on this machine."""
     threads: int
     """The number of CPUs that the job keeps busy."""
     memory: int
     """Bytes."""
     alone: bool
     """Whether nothing may run beside the job, because it measures time."""
+
+    @property
+    def gpus(self) -> int:
+        """The number of GPUs that the job takes."""
+        return 1 if self.hardware else 0
 
 
 def demand_of(job: Job, inputs: Mapping[str, Record], earlier: int | None) -> Demand:
@@ -46,7 +53,7 @@ def demand_of(job: Job, inputs: Mapping[str, Record], earlier: int | None) -> De
     """
     traits = job.traits
     size = sum(size for record in inputs.values() for size, _ in record.files.values())
-    return Demand(traits.threads, _rounded(earlier or traits.memory or _LEAST + _TIMES * size), traits.exclusive)
+    return Demand("", traits.threads, _rounded(earlier or traits.memory or _LEAST + _TIMES * size), traits.exclusive)
 
 
 def _rounded(size: int) -> int:
@@ -83,8 +90,8 @@ class RunOrder:
     key: Key
     inputs: Mapping[str, Record]
     lock: Releasable
-    lane: Hashable = None
-    """What the job needs of a machine, as the executor names it."""
+    lane: Demand | None = None
+    """What the job takes of a machine, as the executor has fitted it to its machines."""
 
 
 class Run(Protocol):
@@ -114,10 +121,10 @@ class Run(Protocol):
 class Executor(Protocol):
     """Runs jobs. The build loop decides which job is next; the executor decides where there is room for it."""
 
-    def lane(self, job: Job, demand: Demand) -> Hashable:
-        """Return what a job needs of a machine: jobs with equal needs wait in one queue."""
+    def lane(self, job: Job, demand: Demand) -> Demand:
+        """Return what a job takes of a machine, at most what one has: jobs with equal lanes wait in one queue."""
 
-    def has_room(self, lane: Hashable) -> bool:
+    def has_room(self, lane: Demand) -> bool:
         """Say whether a job of a lane can start now."""
 
     def claim(self, ident: str, lock: FileLock) -> Releasable | str:

@@ -8,9 +8,9 @@ import os
 import selectors
 import sys
 import time
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from engine.builder.executors.executor import machine_memory
 from engine.builder.executors.outcomes import crash, outcome, overtime
@@ -83,14 +83,14 @@ class LocalExecutor:
         del job
         return demand._replace(threads=min(demand.threads, self.slots), memory=min(demand.memory, self._memory))
 
-    def has_room(self, lane: Hashable) -> bool:
+    def has_room(self, lane: Demand) -> bool:
         """Say whether a job can start now: with free slots and memory, or with nothing beside it if it runs alone."""
-        new, running = cast("Demand", lane), self._demands.values()
-        if new.alone or any(each.alone for each in running):
+        running = self._demands.values()
+        if lane.alone or any(each.alone for each in running):
             return not self._jobs
         threads = max(len(self._jobs), sum(each.threads for each in running))
         memory = sum(each.memory for each in running)
-        return threads + new.threads <= self.slots and memory + new.memory <= self._memory
+        return threads + lane.threads <= self.slots and memory + lane.memory <= self._memory
 
     def claim(self, ident: str, lock: FileLock) -> FileLock:
         """Return the lock of a key: builders that share a store need nothing else."""
@@ -111,7 +111,7 @@ class LocalExecutor:
             attempt.close()
             raise
         if order.lane is not None:
-            self._demands[ident] = cast("Demand", order.lane)
+            self._demands[ident] = order.lane
         return attempt
 
     def has_changed(self) -> bool:

@@ -106,21 +106,20 @@ def _on_process(arguments: tuple[Any, ...], frame: FrameType) -> None:
         _RECORDER.read(Kind.PROGRAM, os.fsdecode(arguments[1][0]), frame)
 
 
-def _on_program(arguments: tuple[Any, ...], frame: FrameType) -> None:
-    program = arguments[0]
-    _RECORDER.read(Kind.PROGRAM, os.fsdecode(program), frame)
-
-
 def _on_connect(arguments: tuple[Any, ...], frame: FrameType) -> None:
     address = arguments[1]
     text = ":".join(map(str, address[:2])) if isinstance(address, tuple) else os.fsdecode(address)
     _RECORDER.read(Kind.NETWORK, text, frame)
 
 
-def _on_name(arguments: tuple[Any, ...], frame: FrameType) -> None:
-    host = arguments[0]
-    if host is not None:
-        _RECORDER.read(Kind.NETWORK, os.fsdecode(host), frame)
+def _on_named(kind: Kind) -> Handler:
+    """Return the handler of an event whose first argument is the name of what is read, or None."""
+
+    def handler(arguments: tuple[Any, ...], frame: FrameType) -> None:
+        if arguments[0] is not None:
+            _RECORDER.read(kind, os.fsdecode(arguments[0]), frame)
+
+    return handler
 
 
 def _on_database(arguments: tuple[Any, ...], frame: FrameType) -> None:
@@ -163,21 +162,14 @@ _HANDLERS: Mapping[str, Handler] = {
     "builtins.__import__": _on_import,
     "importlib.import_module": _on_import_by_name,
     "open": _on_open,
-    "os.listdir": _on_list,
-    "os.scandir": _on_list,
+    **dict.fromkeys(("os.listdir", "os.scandir"), _on_list),
     **dict.fromkeys((f"os.{name}" for name in _STATUS), _on_status),
     "os.mkdir": _on_folder,
-    "os.rename": _on_move,
-    "os.link": _on_move,
-    "os.symlink": _on_move,
-    "subprocess.Popen": _on_program,
+    **dict.fromkeys(("os.rename", "os.link", "os.symlink"), _on_move),
     "_posixsubprocess.fork_exec": _on_process,
-    "os.exec": _on_program,
-    "os.posix_spawn": _on_program,
-    "os.system": _on_program,
+    **dict.fromkeys(("subprocess.Popen", "os.exec", "os.posix_spawn", "os.system"), _on_named(Kind.PROGRAM)),
     "socket.connect": _on_connect,
-    "socket.getaddrinfo": _on_name,
-    "socket.gethostbyname": _on_name,
+    **dict.fromkeys(("socket.getaddrinfo", "socket.gethostbyname"), _on_named(Kind.NETWORK)),
     "sqlite3.connect": _on_database,
     **{event: _on_machine(what) for event, what in _MACHINE.items()},
 }

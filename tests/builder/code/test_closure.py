@@ -56,12 +56,6 @@ def test_a_change_of_any_file_of_the_closure_counts(package, name):
     assert code().digest != before
 
 
-def test_a_module_that_nothing_imports_does_not_count(package):
-    before = code().digest
-    (package / "other.py").write_text("UNUSED = 2\n")
-    assert code().digest == before
-
-
 @pytest.mark.parametrize(
     "statement",
     [
@@ -83,9 +77,12 @@ def test_an_import_at_any_depth_reaches_a_module(package, statement):
     assert code().digest != before
 
 
-def test_what_only_a_type_checker_imports_is_not_reached(package):
+def test_a_module_that_nothing_or_only_a_type_checker_imports_does_not_count(package):
     (package / "tool.py").write_text("if TYPE_CHECKING:\n    from pack import other\n")
     assert "pack.other" not in code().modules
+    before = code().digest
+    (package / "other.py").write_text("UNUSED = 2\n")
+    assert code().digest == before
 
 
 def test_a_module_that_a_step_names_is_reached_and_a_missing_one_counts_when_it_comes(package):
@@ -95,21 +92,19 @@ def test_a_module_that_a_step_names_is_reached_and_a_missing_one_counts_when_it_
     assert code("pack.step", "pack.new").digest != before
 
 
-def test_a_compiled_module_and_one_that_python_cannot_parse_count_by_their_bytes(package):
+def test_a_module_that_is_compiled_or_broken_or_too_deep_counts_by_its_bytes(package):
     suffix = importlib.machinery.EXTENSION_SUFFIXES[0]
     (package / "tool.py").unlink()
-    for name in (f"tool{suffix}", "late/things.py"):
-        (package / name).write_bytes(b"one (")
+    deep = f"x = {' + '.join(['1'] * 3000)}".encode()
+    for name, one, other in (
+        (f"tool{suffix}", b"one (", b"two ("),
+        ("late/things.py", b"one (", b"two ("),
+        ("late/things.py", deep, deep + b" + 2"),
+    ):
+        (package / name).write_bytes(one)
         before = code().digest
-        (package / name).write_bytes(b"two (")
-        assert code().digest != before
-
-
-def test_deep_expressions_count_by_their_bytes(package):
-    (package / "tool.py").write_text(f"x = {' + '.join(['1'] * 3000)}\n")
-    before = code().digest
-    (package / "tool.py").write_text(f"x = {' + '.join(['1'] * 2999)} + 2\n")
-    assert code().digest != before
+        (package / name).write_bytes(other)
+        assert code().digest != before, name
 
 
 def test_modules_of_other_packages_are_tools_and_not_read(package):
@@ -157,13 +152,10 @@ def test_a_file_that_is_only_mentioned_does_not_count(package, says):
     assert code().digest == before
 
 
-def test_data_that_is_declared_and_not_there_is_an_error(package):
+def test_data_that_is_not_there_or_is_declared_in_words_that_must_be_run_is_an_error(package):
     (package / "words.txt").unlink()
     with pytest.raises(StepError, match=r"tool\.py declares the data 'words\.txt', and it is not there"):
         code()
-
-
-def test_data_that_is_declared_in_words_that_must_be_run_is_an_error(package):
     (package / "tool.py").write_text("MORE = 'a'\ndata = ('words.txt', MORE)\n")
     with pytest.raises(StepError, match="is not written as literal texts") as caught:
         code()

@@ -1,12 +1,16 @@
 """The normal form of a module: what it leaves out, what it tells apart, and which imports it names."""
 
 import ast
+from collections import Counter
+from pathlib import Path
 
 import pytest
 
+import engine
 from engine.builder.code import normal_form
 from engine.builder.code.normal_form import Import
 
+ENGINE = Path(engine.__file__).parent
 MODULE = '''
 """Docs."""
 import os
@@ -77,6 +81,74 @@ def test_docstrings_comments_and_formatting_are_no_part_of_it(old, new):
 def test_every_other_edit_is_another_form(old, new):
     assert old in MODULE
     assert form(MODULE.replace(old, new)).text != form(MODULE).text
+
+
+def files():
+    paths = sorted((ENGINE / "recipe").rglob("*.py"))
+    assert len(paths) > 20
+    return paths
+
+
+def test_a_file_that_python_writes_anew_from_its_syntax_tree_has_the_same_form():
+    """So neither comments, quotes and brackets nor line ends and blank lines are any part of it."""
+    for path in files():
+        text = path.read_text("utf-8")
+        assert form(ast.unparse(ast.parse(text))).text == form(text).text, path
+
+
+_PLACED = {"ctx", "kind", "type_comment", "type_ignores"}
+"""Fields of nodes that Python ignores, or that follow from the place of the node."""
+
+
+def nodes(node):
+    """Yield a node and the nodes in it, except docstrings."""
+    if not is_text(node):
+        yield node
+        for each in ast.iter_child_nodes(node):
+            yield from nodes(each)
+
+
+def is_text(node):
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
+
+
+def other(value):
+    """Return another value of the same type for a field of a node; None for a node with fields of its own."""
+    new = None
+    match value:
+        case ast.expr():
+            new = ast.Name("another")
+        case ast.operator() | ast.unaryop() | ast.boolop() | ast.cmpop():
+            new = next(kind for kind in type(value).__base__.__subclasses__() if kind is not type(value))()
+        case bool():
+            new = not value
+        case int() | float():
+            new = value + 1
+        case str():
+            new = f"{value}_"
+        case bytes():
+            new = value + b"_"
+        case [*_, last] if not is_text(last):
+            new = value[:-1]
+    return new
+
+
+def test_another_value_in_any_field_of_any_kind_of_node_is_another_form():
+    tried = Counter()
+    for path in files():
+        for statement in ast.parse(path.read_text("utf-8")).body:
+            tree = ast.Module([statement], [])
+            before = normal_form.of(tree, "pack").text
+            for node in nodes(statement):
+                for field, value in ast.iter_fields(node):
+                    new, place = other(value), (type(node).__name__, field)
+                    if new is None or field in _PLACED or tried[place] == 3:
+                        continue
+                    tried[place] += 1
+                    setattr(node, field, new)
+                    assert normal_form.of(tree, "pack").text != before, (path, place)
+                    setattr(node, field, value)
+    assert len(tried) > 90
 
 
 def test_a_number_of_thousands_of_digits_has_a_form():

@@ -129,46 +129,30 @@ def test_a_module_that_ends_its_process_at_import_fails_its_job_alone(run):
     assert run("nothing").error is None
 
 
-class TestOutcome:
-    """An outcome from a message of a zygote."""
+ANSWERED = WorkerTask("toy:Begin", "begin", {}, {}, "/out", "/log", id="1-7")
 
-    TASK = WorkerTask("toy:Begin", "begin", {}, {}, "/out", "/log", id="1-7")
 
-    def message(self, **changes):
-        answer = WorkerAnswer(changes.pop("task", "1-7"), changes.pop("answerer", 33), {"a": 1}, None)
-        message = {
-            "id": "1-7",
-            "pid": 33,
-            "code": 0,
-            "copy": 0,
-            "peak_bytes": 5,
-            "seconds": 0.2,
-            "files": {},
-            "binding": "b",
-        }
-        return {**message, "answer": answer.encode().decode(), **changes}
+def message(task="1-7", answerer=33, **changes):
+    answer = WorkerAnswer(task, answerer, {"a": 1}, None).encode().decode()
+    whole = {"id": "1-7", "pid": 33, "code": 0, "copy": 0, "peak_bytes": 5, "seconds": 0.2, "files": {}, "binding": "b"}
+    return {**whole, "answer": answer, **changes}
 
-    def test_is_the_answer_of_the_worker(self):
-        assert outcome(self.TASK, self.message()).report == {"a": 1}
 
-    @pytest.mark.parametrize(
-        "changes",
-        [
-            {"task": "1-6"}, {"answerer": 34}, {"id": "1-6"}, {"answer": "{}"}, {"answer": "junk"}, {"files": 3},
-            {"answer": 7}, {"peak_bytes": None}, {"files": {"a": [1]}}, {"seconds": "soon"},
-        ],
-        ids=str,
-    )  # fmt: skip
-    def test_is_an_error_for_an_answer_of_another_run_or_process_and_for_junk(self, changes):
-        refused = outcome(self.TASK, self.message(**changes))
-        assert "an answer that does not belong to this run" in refused.error.what
-        assert (refused.report, refused.files) == (None, {})
-
-    def test_is_an_error_for_an_answer_that_was_edited(self):
-        message = self.message()
-        edited = message["answer"].replace('"a": 1', '"a": 2')
-        assert edited != message["answer"]
-        assert outcome(self.TASK, {**message, "answer": edited}).error is not None
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"task": "1-6"}, {"answerer": 34}, {"id": "1-6"}, {"answer": "{}"}, {"answer": "junk"}, {"files": 3},
+        {"answer": 7}, {"peak_bytes": None}, {"files": {"a": [1]}}, {"seconds": "soon"},
+        {"answer": message()["answer"].replace('"a": 1', '"a": 2')},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_an_answer_of_another_run_or_process_or_that_was_edited_is_an_error(changes):
+    assert outcome(ANSWERED, message()).report == {"a": 1}
+    assert message(**changes) != message()
+    refused = outcome(ANSWERED, message(**changes))
+    assert "an answer that does not belong to this run" in refused.error.what
+    assert (refused.report, refused.files) == (None, {})
 
 
 @pytest.mark.parametrize("line", [b"junk\n", b"[1]\n", b'{"id": "1-1"}\n', b'{"id": "nobody", "answer": "{}"}\n'])
@@ -194,7 +178,7 @@ def test_junk_from_a_zygote_ends_it_and_no_result_comes_of_it(shared, tmp_path, 
 def test_an_answer_that_was_made_for_another_key_is_never_filed(tmp_path, monkeypatch):
     answered = []
 
-    class Mixing(LocalExecutor):
+    class Mixing(small_builds.SharedExecutor):
         """An executor that gives each job the first outcome."""
 
         def poll(self, timeout=0.2):
@@ -202,12 +186,11 @@ def test_an_answer_that_was_made_for_another_key_is_never_filed(tmp_path, monkey
             answered.extend(ended for _, ended in events)
             return [(ident, answered[0]) for ident, _ in events]
 
-    monkeypatch.setattr(small_builds, "LocalExecutor", Mixing)
+    monkeypatch.setattr(small_builds, "SharedExecutor", Mixing)
     project = small_builds.project_in(tmp_path)
     variants = [small_builds.variant(project, toy.Begin(text=text), name=text) for text in ("one", "two")]
-    ended = [
-        event for event in small_builds.build(project, *variants, slots=1, keep_going=True) if isinstance(event, Ended)
-    ]
+    events = small_builds.build(project, *variants, slots=1, keep_going=True)
+    ended = [event for event in events if isinstance(event, Ended)]
     assert sorted(event.state for event in ended) == ["built", "failed"]
     assert ["belongs to another job" in str(event.error) for event in ended if event.error] == [True]
     assert len(list(Store(tmp_path / "cache").records())) == 1

@@ -3,16 +3,9 @@
 import time
 
 import pytest
-from tampering import Tamper
 
 from engine.builder.executors.local import LocalExecutor
 from engine.builder.worker_task import WorkerTask
-
-WAYS = sorted(
-    name.replace("_", "-")
-    for name, value in vars(Tamper).items()
-    if callable(value) and name not in ("run", "view", "nothing", "torch") and not name.startswith(("_", "model_"))
-)
 
 
 class Jobs:
@@ -24,7 +17,7 @@ class Jobs:
         self.count = 0
 
     def content(self, how, *, tools=()):
-        """Return what a job wrote, by the digest of its one file."""
+        """Return what a job wrote."""
         self.count += 1
         place = self.folder / str(self.count)
         place.mkdir()
@@ -34,7 +27,7 @@ class Jobs:
         while time.monotonic() < end:
             for _, outcome in self.executor.poll():
                 assert outcome.error is None, (outcome.error, (place / "log").read_text())
-                return outcome.files["text.txt"]
+                return (place / "out" / "text.txt").read_text()
         raise AssertionError("no outcome")
 
 
@@ -45,31 +38,17 @@ def jobs(tmp_path_factory):
     runner.executor.close()
 
 
-def test_there_are_many_ways_to_tamper():
-    assert len(WAYS) > 10
-
-
-@pytest.mark.parametrize("how", WAYS)
-def test_no_job_begins_with_what_another_job_changed(jobs, how):
+def test_no_job_begins_with_what_another_job_changed(jobs):
     before = jobs.content("nothing")
-    assert jobs.content(how) == before  # a job writes its view down first
+    assert jobs.content("everything") == before  # a job writes its view down first
     assert jobs.content("nothing") == before
 
 
 @pytest.mark.slow
+@pytest.mark.whole("the modules of every job, in the test above")
 def test_no_job_begins_with_what_another_job_changed_in_a_tool(jobs):
     pytest.importorskip("torch")
     before = jobs.content("nothing", tools=("torch",))
     assert jobs.content("torch", tools=("torch",)) == before
     assert jobs.content("nothing", tools=("torch",)) == before
     assert jobs.content("nothing") != before  # a job that names no tool begins without the tool
-
-
-def test_the_order_of_jobs_changes_no_byte(tmp_path):
-    contents = []
-    for number, order in enumerate((WAYS, WAYS[::-1])):
-        (tmp_path / str(number)).mkdir()
-        runner = Jobs(tmp_path / str(number))
-        contents.append({how: runner.content(how) for how in order})
-        runner.executor.close()
-    assert contents[0] == contents[1]
