@@ -1,5 +1,7 @@
 """The history of a variant's builds, as a note of the store."""
 
+from dataclasses import replace
+
 import pytest
 
 from engine.digest import Digest
@@ -46,15 +48,10 @@ def test_builds_are_kept_in_order_and_read_as_they_were(store, subjects):
 
 
 def test_a_build_that_fails_as_the_last_one_did_is_noted_once(store, subjects):
-    failure = {"state": "failed", "error": "too slow"}
+    failed = build(1.0, state="failed")
+    failed = replace(failed, runs=(JobRun("bench", state="failed", seconds=1.0, error="too slow"),))
     for at in (1.0, 2.0, 3.0):
-        history.add(
-            store.notes,
-            subjects[0],
-            PastBuild(
-                at=at, name="x", state="failed", jobs={"fuse": ONE}, runs=(JobRun("bench", seconds=1.0, **failure),)
-            ),
-        )
+        history.add(store.notes, subjects[0], replace(failed, at=at))
     assert [each.at for each in history.of(store.notes, subjects[0])] == [1.0]
     history.add(store.notes, subjects[0], build(4.0))
     history.add(store.notes, subjects[0], build(5.0))  # a job was built again

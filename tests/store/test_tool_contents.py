@@ -105,7 +105,8 @@ def edit_in_place(path, text):
         "edited in place with the old time", "rewritten", "data", "machine code", "a missing file", "a single module",
         "an extra module", "an extra extension", "an extra compiled module", "a package beside a module",
         "an extra module in a shared folder", "a checkout of a version control system", "no RECORD",
-        "a RECORD without checksums", "an empty RECORD", "a RECORD without modules", "a module in place of the package", "a pipe",
+        "a RECORD without checksums", "an empty RECORD", "a RECORD without modules", "a module in place of the package",
+        "a pipe",
     ],
 )  # fmt: skip
 def test_code_that_the_version_does_not_promise_is_a_row_by_its_content(site, value, reason, change):
@@ -312,6 +313,7 @@ def test_one_row_holds_for_the_wheels_of_every_python(tmp_path, value, monkeypat
     assert values == {"1.0"}
 
 
+@pytest.mark.whole("test_code_that_the_version_does_not_promise_is_a_row_by_its_content")
 def test_installing_a_wheel_again_changes_no_row_and_a_local_file_does(tmp_path, site, value, reason):
     """Real pip: from an index of wheels, again by force, and at last from the file itself."""
     wheels = tmp_path / "wheels"
