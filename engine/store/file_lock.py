@@ -45,14 +45,11 @@ class Holder:
 
     def is_gone(self) -> bool:
         """Say whether the process has ended; False for a process of another machine or container."""
-        if not self.is_here():
-            return False
         try:
-            os.kill(self.pid, 0)
-        except ProcessLookupError:
-            return True
-        except OSError:
-            return False
+            if self.is_here():
+                os.kill(self.pid, 0)
+        except OSError as error:
+            return isinstance(error, ProcessLookupError)
         return False
 
     def is_stopped(self) -> bool:

@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from engine import digest
 from engine.digest import Digest
@@ -18,14 +19,17 @@ from engine.store.artifacts import Artifacts
 from engine.store.disk import explained, remove
 from engine.store.file_lock import FileLock, Holder
 from engine.store.layout import Layout
+from engine.store.ledger import Ledger
 from engine.store.notes import Notes
 from engine.store.output import Files
 from engine.store.presence import Presence, sweep
 from engine.store.record import Record
-from engine.store.remote_tier import Ledger, RemoteTier
 from engine.store.sealed import sealed, unsealed
 from engine.store.stat_cache import StatCache
 from engine.system import regular
+
+if TYPE_CHECKING:
+    from engine.store.remote.tier import Tier
 
 _ENVELOPES = "newest.batch"
 """The name of the ledger of envelopes. It comes behind those of earlier versions, whose names begin with digits."""
@@ -51,7 +55,7 @@ class Store:
         self._presence: Presence | None = None
         with explained(self.root):
             layout.prepare(self.layout)
-        self.tier: RemoteTier | None = None
+        self.tier: Tier | None = None
         """The remote behind this store, if a command has joined one (`engine.store.opening`)."""
         self.flushes = True
         """Whether the outputs of jobs are flushed to the disk: later builds trust their stat rows."""

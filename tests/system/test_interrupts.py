@@ -45,8 +45,7 @@ def test_an_interruption_while_an_event_is_handled_is_raised_behind_it_and_a_sec
     ends, handled = [], []
     with pytest.raises(KeyboardInterrupt):
         handle(ends, handled, interruptions)
-    assert handled == expected
-    assert (ends == ["closed"]) == bool(expected)
+    assert (handled, ends) == (expected, ["closed"])
 
 
 def test_an_interruption_while_an_event_is_made_is_raised_there():

@@ -27,7 +27,7 @@ def test_requests_that_fail_side_by_side_lose_the_same_seconds():
 
 @pytest.mark.parametrize(
     ("limits", "error", "times"),
-    [({"budget": 0.09}, RemoteError, 2), ({"budget": 0.1}, MissingError, 3),
+    [({"budget": 0.09}, RemoteError, 2), ({"budget": 0.09}, MissingError, 2),
      ({"budget": 60, "first": 0.04}, RemoteError, 1)],
     ids=["failures one after the other", "slow answers that bring nothing", "a remote that has never answered"],
 )  # fmt: skip

@@ -54,8 +54,9 @@ def test_a_second_push_writes_nothing_that_is_there(machine, folder):
     assert again.tier.wait() is None
     assert again.tier.counts.pushed == 0
     assert again.tier.counts.bytes_out == 0
-    push(again, {**KEY, "options.a": "2"}, {**FILES, "other": "x"})
-    assert again.tier.counts.bytes_out == 0, "equal content travels once"
+    before = store.tier.counts.bytes_out
+    push(store, {**KEY, "options.a": "2"}, {**FILES, "other": "x"})
+    assert store.tier.counts.bytes_out == before > 0, "equal content travels once"
 
 
 def test_a_file_of_several_blobs_arrives_whole_and_is_gone_on_with(machine, remote, trust, monkeypatch):

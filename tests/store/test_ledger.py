@@ -3,7 +3,7 @@
 import pytest
 
 from engine.digest import of_bytes
-from engine.store.remote_tier import Ledger
+from engine.store.ledger import Ledger
 from engine.store.store import Store
 
 KEYS = [of_bytes(str(number).encode()) for number in range(4)]
