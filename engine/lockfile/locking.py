@@ -65,7 +65,10 @@ def locks_of(variants: Sequence[PlannedVariant], refusals: Refusals) -> dict[Pat
     for recipe, own in _by_recipe(variants).items():
         with refusals.collecting(recipe):
             path = lock_path(recipe)
-            locks[path] = RecipeLock(read_lock(path, recipe), recipe, own)
+            lock = find_lock(path)
+            if lock is None:
+                raise LockError(f"{recipe} has no lock: there is no {path}", hint=f"`recipe lock {recipe}` writes it")
+            locks[path] = RecipeLock(lock, recipe, own)
     return locks
 
 
@@ -128,14 +131,6 @@ def find_lock(path: Path) -> Lock | None:
     except UnicodeDecodeError as error:
         raise not_utf8(data, str(path), error, kind="lock", hint="write it anew: `recipe lock`") from None
     return parse(Text(str(path), content))
-
-
-def read_lock(path: Path, recipe: Path) -> Lock:
-    """Return the lock at `path`. Raises LockError for a missing file, RecipeError for a broken lock."""
-    lock = find_lock(path)
-    if lock is None:
-        raise LockError(f"{recipe} has no lock: there is no {path}", hint=f"`recipe lock {recipe}` writes it")
-    return lock
 
 
 def write_lock(path: Path, lock: Lock) -> bool:

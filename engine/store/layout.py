@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from pathlib import Path
 
@@ -98,9 +99,7 @@ def _number(path: Path) -> int | None:
         stamp = regular.read(path)
     except FileNotFoundError:
         return None
-    try:
+    with contextlib.suppress(ValueError, KeyError, TypeError):
         return int(unsealed(stamp)["format"])
-    except (ValueError, KeyError, TypeError):
-        pass
     # The first version of the layout wrote the number without a seal.
     return int(stamp) if stamp.strip().isdigit() else None

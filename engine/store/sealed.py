@@ -21,12 +21,9 @@ _JSON = Seal(_digest, length=digest.LENGTH, head=b'{"seal": "')
 
 
 def sealed(fields: Mapping[str, object], place: str = "") -> bytes:
-    """Return the fields as a line of JSON that begins with the digest of the text after the digest.
+    """Return the fields as a line of JSON that begins with the digest of what follows. Raises ValueError, TypeError.
 
-    Raises ValueError, TypeError.
-
-    `place` is the name of the file that the sealed line of JSON is for. The seal covers the name `place` too, so the
-    seal does not match a renamed file.
+    The seal also covers `place`, the name of the file that the line is for, so it does not match a renamed file.
     """
     text = _json(fields)
     rest = f'", {text[1:]}\n'.encode() if fields else b'"}\n'
