@@ -150,10 +150,7 @@ def row_of(name: str, locked: str) -> str:
 
 
 def recipe_rows(variant: PlannedVariant) -> dict[str, str]:
-    """Return the fields in which a variant's recipe differs from the defaults.
-
-    A path in the returned fields is written as in the recipe.
-    """
+    """Return the fields in which a variant's recipe differs from the defaults, with paths as the recipe writes them."""
     loaded = variant.loaded
     fields = loaded.recipe.model_dump(mode="json", by_alias=True, exclude_none=True, exclude_defaults=True)
     rows = {name: text_of(value) for name, value in leaves("", fields)}

@@ -104,10 +104,7 @@ _RECIPES = (".yaml", ".yml")
 
 
 def lock_path(recipe: Path) -> Path:
-    """Return the path of a recipe's lock, beside the recipe.
-
-    Raises UsageError if two recipes would have the same lock file.
-    """
+    """Return the path of a recipe's lock, beside it. Raises UsageError if two recipes would have the same lock."""
     path = recipe.with_suffix(_SUFFIX)
     if path == recipe:
         raise UsageError(f"{recipe} is called like a lock", hint="call the recipe NAME.yaml")
@@ -134,10 +131,7 @@ def find_lock(path: Path) -> Lock | None:
 
 
 def write_lock(path: Path, lock: Lock) -> bool:
-    """Write a lock, unless the file already has the same content; return whether a file was written.
-
-    Raises LockError.
-    """
+    """Write a lock unless the file has its content already; return whether a file was written. Raises LockError."""
     data = dump(lock).encode()
     try:
         if path.exists() and regular.read(path) == data:

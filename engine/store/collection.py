@@ -240,8 +240,5 @@ def _too_much(
 
 
 def contents(records: Iterable[Record]) -> dict[Digest, int]:
-    """Return a mapping from the digest of each file content in the records to its size in bytes.
-
-    Equal content is stored once.
-    """
+    """Return the size in bytes of each file content in the records by its digest; equal content is stored once."""
     return {content: size for record in records for size, content in record.files.values()}

@@ -93,10 +93,8 @@ def take(path: Path | str, *, task: str = "") -> FileLock:
 def try_take(path: Path | str, *, task: str = "a job") -> FileLock | None:
     """Take the lock of the file at `path`, or return None while another process holds it. Raises OSError.
 
-    `task` says what this process does while it holds the lock; `holder_of` reads it.
-
-    `release` removes the lock file. If a process opened the lock file before the removal, the process would lock a file
-    without a name, so `try_take` opens the path again.
+    `task` says what this process does meanwhile; `holder_of` reads it. `release` removes the lock file, so the path is
+    opened again where the locked file has no name any more.
     """
     name = str(path)
     while True:
@@ -192,10 +190,7 @@ def work(folder: Path) -> bool:
 
 
 def _open(path: Path | str, flags: int = os.O_CREAT) -> int:
-    """Open a file for writing, because NFS locks only files that are open for writing; open a folder for reading.
-
-    Raises OSError.
-    """
+    """Open a file for writing, because NFS locks no other files; open a folder for reading. Raises OSError."""
     try:
         return os.open(path, os.O_RDWR | flags | os.O_CLOEXEC, 0o644)
     except IsADirectoryError:
@@ -203,10 +198,7 @@ def _open(path: Path | str, flags: int = os.O_CREAT) -> int:
 
 
 def _lock(handle: int, *, shared: bool = False, wait: bool = True) -> bool:
-    """Lock an open file; return False while another process holds the lock.
-
-    Returns True on a file system without locks, as if the file were locked.
-    """
+    """Lock an open file, as far as its file system has locks; return False while another process holds the lock."""
     kind = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
     try:
         fcntl.flock(handle, kind if wait else kind | fcntl.LOCK_NB)

@@ -257,10 +257,7 @@ def _last_named(name: str, raw: Mapping[str, object]) -> Head | None:
 
 
 def _write(notes: Notes, name: str, heads: Mapping[str, Head]) -> None:
-    """Write heads into a note.
-
-    Heads of other variants stay in the note, even if this version of the program cannot read them.
-    """
+    """Write heads into a note; those of other variants stay, even if this version of the program cannot read them."""
     notes.keep(KIND, name, {**notes.get(KIND, name), **{variant: head.to_json() for variant, head in heads.items()}})
 
 

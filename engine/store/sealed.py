@@ -31,10 +31,7 @@ def sealed(fields: Mapping[str, object], place: str = "") -> bytes:
 
 
 def unsealed(raw: bytes, place: str = "") -> dict[str, Any]:
-    """Return the fields of a line of JSON, without its seal.
-
-    Raises ValueError if the line has changed since it was sealed, or was sealed for another `place`.
-    """
+    """Return the fields of a sealed line. Raises ValueError if it has changed, or was sealed for another `place`."""
     _JSON.open(raw, place.encode())
     fields: dict[str, Any] = json.loads(raw)
     del fields["seal"]
@@ -47,8 +44,5 @@ def sealed_bytes(content: bytes, place: str = "") -> bytes:
 
 
 def unsealed_bytes(raw: bytes, place: str = "") -> memoryview:
-    """Return the content of sealed bytes.
-
-    Raises ValueError if the bytes have changed since they were sealed, or were sealed for another `place`.
-    """
+    """Return the content of sealed bytes. Raises ValueError if it has changed, or was sealed for another `place`."""
     return _BYTES.open(raw, place.encode())

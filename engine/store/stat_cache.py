@@ -21,10 +21,7 @@ TICK_NS = 20_000_000
 COARSE_NS = 2_000_000_000
 """The clock tick in ns for time stamps without a fraction of a second: two seconds as in FAT, the longest in use."""
 _MOST = 200_000
-"""The largest number of files whose digests the cache remembers.
-
-If the cache has more files than `_MOST`, the cache forgets the files that this build did not use.
-"""
+"""The largest number of files whose digests are remembered; of more, those that a build did not use are forgotten."""
 
 _PATH = 4
 """The index of a file's path in an entry of the cache; the entry of a stored file has no path."""
@@ -191,10 +188,7 @@ def is_moved(before: Sequence[int], now: Sequence[int]) -> bool:
 
 
 def settled_row(path: str | Path) -> Row:
-    """Return a file's stat row, after waiting until any further change would get a different change time.
-
-    Raises OSError.
-    """
+    """Return a file's stat row, after a wait until any change would get another change time. Raises OSError."""
     row = stat_row(path)
     now = time.time_ns()
     # A change time in the future is not waited for: the clock was set back.

@@ -209,10 +209,7 @@ class Store:
             return True  # a full or read-only store: the first write reports the error
 
     def try_lock(self, name: str, *, task: str = "a job") -> FileLock | None:
-        """Take the lock of a key, or return None while another builder holds it.
-
-        If the builder that held the lock has died, the lock is free.
-        """
+        """Take the lock of a key, or return None while another living builder holds it."""
         with explained(self.root):
             return file_lock.try_take(self.layout.locks / name, task=task)
 
@@ -245,10 +242,7 @@ class Store:
         return record
 
     def adopt(self, envelopes: Mapping[Digest, bytes], records: Sequence[Record]) -> None:
-        """File records from a remote with their signed envelopes. The artifacts come later. Raises OSError, StoreError.
-
-        The caller is `adding`.
-        """
+        """File records from a remote with their envelopes; the caller is `adding`. Raises OSError, StoreError."""
         self.keep_envelopes(envelopes)
         for record in records:
             self.write(self.record_path(record.digest), sealed(record.fields()))
@@ -260,10 +254,7 @@ class Store:
             yield
 
     def restore_small(self, record: Record, contents: Mapping[str, bytes]) -> None:
-        """Add a record's artifact, whose files have these contents of the record's digests. Raises OSError, StoreError.
-
-        The caller is `adding`.
-        """
+        """Add a record's artifact from its files' contents; the caller is `adding`. Raises OSError, StoreError."""
         with self.presence.workplace() as folder:
             for name, content in contents.items():
                 path = folder / name

@@ -152,10 +152,7 @@ def _subject(tool: ToolFiles) -> Digest:
 
 
 def _differing(tool: ToolFiles) -> dict[str, str]:
-    """Return the files whose content is not the content that RECORD lists, each with the checksum of its content.
-
-    A listed file that does not exist has an empty checksum.
-    """
+    """Return the files with other content than RECORD lists, each with its checksum, which is "" for a missing file."""
     with ThreadPoolExecutor(os.cpu_count()) as threads:
         checksums = dict(zip(tool.files, threads.map(_checksum, tool.files.values()), strict=True))
     checksums |= {name: "" for name in tool.expected if name not in checksums}

@@ -138,10 +138,7 @@ class Tier:
         self._anew.keys.discard(record.digest)
 
     def gather(self, key: Key) -> None:
-        """Add the records that other machines made for a job with the code, options and inputs of `key` to the store.
-
-        The builder decides which of them fits.
-        """
+        """Add the records that other machines made for a job like that of `key`; the builder decides which one fits."""
         if self._reads:
             self._counting_trouble(self._fetch_listed(key))
 
