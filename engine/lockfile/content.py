@@ -136,10 +136,7 @@ def name_of(source: Source, variant: PlannedVariant) -> str:
 
 
 def _inside(project: Path, uri: str) -> str:
-    """Return a path inside the project as a path relative to the project's folder.
-
-    The path may be absolute, because a step of another Python package may name a file by an absolute path.
-    """
+    """Return a path inside the project, which may be absolute, as a path relative to the project's folder."""
     path = Path(uri.removeprefix("file:"))
     return path.relative_to(project).as_posix() if path.is_relative_to(project) else uri
 

@@ -174,8 +174,7 @@ class _Collection:
 def last_uses(store: Store, records: Mapping[Digest, Record]) -> dict[Digest, float]:
     """Return when each record was last used, in seconds since the epoch.
 
-    A record counts as used when a job makes the record, when a build finds it, and when an up-to-date build answers
-    from a snapshot that names it.
+    That is when a job made it, when a build found it, and when an up-to-date build answered from a snapshot with it.
     """
     now = time.time()
     last = {key: record.made_at for key, record in records.items()}

@@ -80,9 +80,9 @@ class FileLock:
 
 
 def take(path: Path | str, *, task: str = "") -> FileLock:
-    """Take the lock of the file at `path`, waiting while another process holds it, as `hold` does. Raises OSError.
+    """Take the lock of the file at `path`, as `try_take` does, but wait for it as `hold` does. Raises OSError.
 
-    `task` and `release` are those of `try_take`. Without a task, nothing is written into the file.
+    Without a task, nothing is written into the file.
     """
     while (lock := try_take(path, task=task)) is None:
         with hold(path, task=task):

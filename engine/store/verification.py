@@ -183,10 +183,7 @@ class _Inspection:
                 self._unnamed(path)
 
     def _fault(self, artifact: Digest) -> str | None:
-        """Return a description of the damage of an artifact that a record names; None for an undamaged artifact.
-
-        `_fault` also makes the stat cache forget the stat row of a damaged file.
-        """
+        """Return what is wrong with an artifact that a record names, or None; forget the stat row of a damaged file."""
         record = next(record for record in self.records.values() if record.artifact == artifact)
         folder = self.store.artifact_path(artifact)
         if folder.is_symlink() or not folder.is_dir():

@@ -111,12 +111,16 @@ def test_swapped_records_artifacts_and_files_are_found(store):
         assert verify(store).damages == [], kind
 
 
-def test_a_stranger_in_an_artifact_is_found(store):
+def test_a_stranger_in_an_artifact_and_a_missing_stamp_are_found_and_mended(store):
     place = next((store.root / "artifacts").iterdir())
     (place / "stranger").write_text("")
-    [damage] = verify(store).damages
-    assert damage.mended
-    assert "stranger does not belong to it" in damage.why
+    (store.root / "format").unlink()
+    stamp, stranger = verify(store).damages
+    assert stamp.path.name == "format"
+    assert stamp.mended
+    assert stranger.mended
+    assert "stranger does not belong to it" in stranger.why
+    assert verify(store).damages == []
 
 
 def test_what_a_killed_build_leaves_is_no_damage(store):
@@ -137,13 +141,6 @@ def test_what_was_damaged_after_an_interruption_is_found(store):
         verification.verify(store.root, parallel=1, on_progress=stop)
     flip(next((store.root / "artifacts").rglob("own")), random.Random(1))
     assert verify(store).damages
-
-
-def test_a_missing_stamp_is_found_and_mended(store):
-    (store.root / "format").unlink()
-    [damage] = verify(store).damages
-    assert damage.mended
-    assert verify(store).damages == []
 
 
 def test_a_record_that_a_build_has_left_and_is_gone_is_missed_once(store):
@@ -212,17 +209,13 @@ def test_links_to_one_file_are_read_once(small, monkeypatch):
     assert len(reads) == 2
 
 
-def test_a_file_that_changed_after_it_was_read_is_read_again(small):
+def test_a_file_that_changed_is_read_again_and_a_link_and_a_file_that_is_gone_have_no_digest(small, tmp_path):
     contents = StoredContents(small, 1, lambda *_: None)
     [own] = small.layout.artifacts.rglob("own")
     own.chmod(0o644)
     own.write_bytes(b"changed")
     assert contents.of(own) == digest.of_bytes(b"changed")
-
-
-def test_a_link_and_a_file_that_is_gone_have_no_digest(small, tmp_path):
-    contents = StoredContents(small, 1, lambda *_: None)
-    (tmp_path / "link").symlink_to(next(small.layout.artifacts.rglob("own")))
+    (tmp_path / "link").symlink_to(own)
     assert contents.of(tmp_path / "link") is None
     assert contents.of(tmp_path / "gone") is None
 
