@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 
@@ -28,6 +28,8 @@ _PATH = 4
 
 Row = tuple[int, int, int, int, int]
 """A stat row: device, inode, size in bytes, modification time in ns and change time in ns."""
+row_of: Callable[[os.stat_result], Row] = stat_fields
+"""Return the stat row of a file from an `os.stat` result."""
 
 
 class StatCache:
@@ -155,12 +157,6 @@ def _survives(name: str, entry: Sequence[int | str], doubtful: Mapping[str, tupl
 def stat_row(path: str | Path) -> Row:
     """Return the stat row of a file. Raises OSError."""
     return row_of(os.stat(path))
-
-
-def row_of(status: os.stat_result) -> Row:
-    """Return the stat row of a file from an `os.stat` result."""
-    row: Row = stat_fields(status)
-    return row
 
 
 def inode(row: Row) -> str:

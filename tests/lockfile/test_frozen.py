@@ -78,31 +78,19 @@ def test_a_result_of_this_machine_that_the_lock_does_not_name_is_not_delivered(p
     assert delivered == section.outputs["r", "local"].key != other
 
 
-def test_a_recipe_that_is_not_the_locked_one_is_refused_with_its_rows(project):
+def test_a_job_a_recipe_or_a_variant_that_the_lock_does_not_have_is_refused_with_its_rows(project):
+    def facts(plan):
+        with pytest.raises(LockError, match=r"\d rows? differs?") as caught:
+            frozen(project, plan)
+        return list(caught.value.facts)
+
     built(project)
+    assert facts(variant(project, lock_steps.Local())) == ["job local of r: not locked, here"]
     recipe = project / "r.yaml"
     recipe.write_text(recipe.read_text() + "precision: int8\n")
-    with pytest.raises(LockError, match="1 row differs") as caught:
-        frozen(project, variant(project))
-    assert list(caught.value.facts) == ["recipe.precision of r: locked the default, here int8"]
-
-
-def test_the_lock_of_another_recipe_is_refused(project):
-    (project / "other.yaml").write_text("name: other\nmodel: {source: model.onnx}\n")
-    build(project, variant(project))
+    assert facts(variant(project)) == ["recipe.precision of r: locked the default, here int8"]
     write(project, variant(project, name="other"))
-    with pytest.raises(LockError) as caught:
-        frozen(project, variant(project))
-    assert "variant r: not locked, here" in caught.value.facts
-    assert "variant other: locked, not here" in caught.value.facts
-
-
-def test_a_job_that_the_lock_does_not_have_is_refused(project):
-    build(project, variant(project, lock_steps.Local()))
-    write(project, variant(project))
-    with pytest.raises(LockError) as caught:
-        frozen(project, variant(project, lock_steps.Local()))
-    assert list(caught.value.facts) == ["job local of r: not locked, here"]
+    assert facts(variant(project)) == ["variant other: locked, not here", "variant r: not locked, here"]
 
 
 def test_a_damaged_artifact_is_built_again_and_is_the_locked_one(project):

@@ -126,25 +126,18 @@ def test_whatever_does_not_belong_to_a_package_is_repaired(harm, store, record, 
     assert {path.name for path in place.parent.iterdir()} - {"moved", "away"} == {"net", ".net.artifact"}
 
 
-def test_a_link_in_the_place_of_the_marker_is_replaced_and_not_followed(store, record, place, tmp_path):
-    precious = tmp_path / "precious"
-    precious.write_text("mine")
-    replaced(marker(place), lambda path: path.symlink_to(precious))
-    materialize(store, record, place)
-    assert precious.read_text() == "mine"
-    assert is_in_place(store, record, place)
-
-
-def test_what_lies_behind_a_link_in_the_place_of_the_package_is_not_touched(store, record, place):
+def test_what_lies_behind_a_link_in_the_place_of_the_package_or_its_marker_is_not_touched(store, record, place):
     mine = place.with_name("mine")
     mine.mkdir()
     (mine / "file").write_text("mine")
-    elsewhere(place)
-    place.unlink()
+    replaced(marker(place), lambda path: path.symlink_to(mine / "file"))
+    materialize(store, record, place)
+    shutil.rmtree(place)
     place.symlink_to("mine")
     materialize(store, record, place)
     assert (mine / "file").read_text() == "mine"
     assert is_exact(place)
+    assert is_in_place(store, record, place)
 
 
 @pytest.mark.parametrize("stranger", ["file", "folder", "link", "link to nothing", "pipe"])
