@@ -86,9 +86,7 @@ def sweep(staging: Path, gate: Path) -> int:
     try:
         with file_lock.hold(gate, wait=False):
             # While this process holds the gate alone, no builder is between making and locking its folder.
-            dead = [
-                entry for entry in staging.iterdir() if not entry.is_dir() or not file_lock.is_locked(entry / _USES)
-            ]
+            dead = [each for each in staging.iterdir() if not each.is_dir() or not file_lock.is_locked(each / _USES)]
     except BlockingIOError:
         return 0  # other builders are at work: a later builder sweeps
     for entry in dead:

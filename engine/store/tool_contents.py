@@ -143,12 +143,8 @@ def _verdict(tool: ToolFiles, differing: Mapping[str, str]) -> tuple[str, str]:
 
 def _subject(tool: ToolFiles) -> Digest:
     """Return a digest of all that decides which files of a tool differ from RECORD, with the files' stat rows."""
-    rows = (
-        *sorted(tool.files.items()),
-        *sorted(tool.expected.items()),
-        ("rows", _digest_of(_stat_rows(sorted(tool.files.values())))),
-    )
-    return digest.of_rows(rows)
+    rows = ("rows", _digest_of(_stat_rows(sorted(tool.files.values()))))
+    return digest.of_rows((*sorted(tool.files.items()), *sorted(tool.expected.items()), rows))
 
 
 def _differing(tool: ToolFiles) -> dict[str, str]:

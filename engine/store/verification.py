@@ -234,9 +234,8 @@ class _Inspection:
                 if path.exists():
                     self.store.artifacts.put_aside(path)
             if current is not None and lacking:
-                self.store.write(
-                    self.store.record_path(key), sealed({**current.fields(), **dict.fromkeys(lacking, "")})
-                )
+                content = sealed({**current.fields(), **dict.fromkeys(lacking, "")})
+                self.store.write(self.store.record_path(key), content)
 
     def _lacking(self, record: Record) -> dict[str, Path]:
         """Return the paths of a record's missing or damaged log and trace, by the names of the record's fields."""
