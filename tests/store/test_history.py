@@ -58,11 +58,11 @@ def test_a_build_that_fails_as_the_last_one_did_is_noted_once(store, subjects):
     assert [each.at for each in history.of(store.notes, subjects[0])] == [1.0, 4.0, 5.0]
 
 
-def test_the_oldest_builds_leave_a_full_history(store, subjects):
-    for at in range(history.KEPT + 3):
+def test_the_oldest_builds_leave_a_full_history(store, subjects, monkeypatch):
+    monkeypatch.setattr(history, "KEPT", 5)
+    for at in range(8):
         history.add(store.notes, subjects[0], build(float(at)))
-    builds = history.of(store.notes, subjects[0])
-    assert (len(builds), builds[0].at) == (history.KEPT, 3.0)
+    assert [each.at for each in history.of(store.notes, subjects[0])] == [3.0, 4.0, 5.0, 6.0, 7.0]
 
 
 def test_a_build_of_another_form_is_left_out_and_a_damaged_note_is_empty(store, subjects):

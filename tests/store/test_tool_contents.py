@@ -233,12 +233,13 @@ def test_a_folder_of_the_user_that_cannot_be_written_to_is_left_alone(site, tmp_
     assert content().watched
 
 
-def test_the_notes_of_the_user_stay_few(tmp_path):
+def test_the_notes_of_the_user_stay_few(tmp_path, monkeypatch):
+    monkeypatch.setattr(user_cache, "MOST_NOTES", 5)
     notes = user_cache.notes()
-    for number in range(user_cache.MOST_NOTES + 3):
+    for number in range(8):
         notes.keep("tools", str(number), {"number": number})
-    assert len(list((tmp_path / "user/recipe/tools").iterdir())) == user_cache.MOST_NOTES
-    assert notes.get("tools", str(user_cache.MOST_NOTES + 2))
+    assert len(list((tmp_path / "user/recipe/tools").iterdir())) == 5
+    assert notes.get("tools", "7")
 
 
 def test_a_hard_link_or_a_compiled_module_is_no_change_of_a_tool_during_a_job(site, tmp_path):

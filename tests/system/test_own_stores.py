@@ -77,12 +77,6 @@ def test_a_made_up_number_is_on_no_list(tmp_path, number):
     assert not own_stores.is_own(str(store))
 
 
-def test_the_list_of_another_user_counts_for_nothing(tmp_path, monkeypatch):
-    store = entered(tmp_path / "cache")
-    monkeypatch.setattr(os, "geteuid", lambda: 12345)
-    assert not own_stores.is_own(str(store))
-
-
 def test_without_a_list_a_new_store_can_be_used_once(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_STATE_HOME", "/proc/nothing")
     store = entered(tmp_path / "cache")
@@ -118,6 +112,10 @@ def test_a_store_that_git_tracks_is_refused_whichever_of_its_files_it_is(tmp_pat
                 use(str(store))
             assert name in str(error.value.facts)
         untracked(tmp_path, f"cache/{name}")
+    tracked(tmp_path, "cache/records/x")
+    shutil.rmtree(store)
+    with pytest.raises(UsageError, match="git tracks files of the store"):
+        own_stores.enter(str(store))
 
 
 def test_the_mends_that_the_error_names_work_for_a_store_that_came_with_a_clone(tmp_path, monkeypatch):
@@ -136,13 +134,6 @@ def test_the_mends_that_the_error_names_work_for_a_store_that_came_with_a_clone(
     untracked(tmp_path, store)
     own_stores.trust(str(store))
     assert own_stores.is_own(str(store))
-
-
-def test_a_new_store_where_git_tracks_one_is_refused(tmp_path):
-    tracked(tmp_path, "cache/records/x")
-    shutil.rmtree(tmp_path / "cache")
-    with pytest.raises(UsageError, match="git tracks files of the store"):
-        own_stores.enter(str(tmp_path / "cache"))
 
 
 def test_git_is_asked_once_as_long_as_its_index_stays(tmp_path, monkeypatch):
@@ -226,10 +217,12 @@ def test_an_index_that_cannot_be_read_is_an_error(tmp_path):
         own_stores.enter(str(store))
 
 
-def test_an_empty_folder_of_another_user_does_not_join(tmp_path, monkeypatch):
+def test_an_empty_folder_of_another_user_does_not_join_and_their_list_counts_for_nothing(tmp_path, monkeypatch):
     (tmp_path / "empty").mkdir()
+    store = entered(tmp_path / "cache")
     monkeypatch.setattr(os, "geteuid", lambda: 12345)
+    assert not own_stores.is_own(str(store))
     with pytest.raises(UsageError, match="belongs to another user"):
         own_stores.enter(str(tmp_path / "empty"))
     own_stores.enter(str(tmp_path / "made here"))
-    assert own_stores.listed() == [str(tmp_path / "made here")]
+    assert own_stores.listed() == [str(store), str(tmp_path / "made here")]

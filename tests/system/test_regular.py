@@ -54,7 +54,7 @@ def test_a_regular_file_and_a_link_to_one_are_read(tmp_path):
 
 def test_folders_nested_deeper_than_calls_of_python_are_walked(tmp_path):
     handle = os.open(tmp_path, os.O_RDONLY)
-    depth = 1100
+    depth = 1010
     for _ in range(depth):
         os.mkdir("d", dir_fd=handle)
         inner = os.open("d", os.O_RDONLY, dir_fd=handle)

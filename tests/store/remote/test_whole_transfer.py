@@ -167,6 +167,7 @@ def test_all_arrives_although_both_sides_are_killed_at_random(run, machine, list
 
 
 @pytest.mark.slow
+@pytest.mark.whole("test_all_arrives_although_both_sides_are_killed_at_random moves records, and this runs a benchmark")
 def test_the_remote_is_compared_with_a_raw_client(size, seaweed, tmp_path):
     seaweed.url(tmp_path.name)  # skips where SeaweedFS is missing; the benchmark starts a server of its own
     small, mib, *_ = size
