@@ -7,7 +7,7 @@ import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from engine.builder.executors.executor import RunOrder
 from engine.builder.job import Job, imported_step
@@ -15,10 +15,7 @@ from engine.errors import UsageError, UserError
 from engine.key import Key, digest_of
 from engine.store import output
 from engine.store.record import Record
-from engine.store.store import Store
-
-if TYPE_CHECKING:
-    from engine.store.remote.tier import Tier
+from engine.store.store import RemoteTier, Store
 
 
 @dataclass(frozen=True)
@@ -127,7 +124,7 @@ _SOURCE = "recipe.cluster/source"
 """The row `code` of the key under which a file or folder of the builder is pushed."""
 
 
-def tier_of(store: Store) -> Tier:
+def tier_of(store: Store) -> RemoteTier:
     """Return the remote of a build on a cluster.
 
     Raises UsageError for a store without a remote, and for one that pushes nothing there.
@@ -148,7 +145,7 @@ def tier_of(store: Store) -> Tier:
 class Sender:
     """Pushes what nodes need, each thing once."""
 
-    def __init__(self, store: Store, tier: Tier) -> None:
+    def __init__(self, store: Store, tier: RemoteTier) -> None:
         self._store = store
         self._tier = tier
         self._pushed: set[str] = set()
@@ -216,7 +213,7 @@ def filed(store: Store, key: Key, out: Path) -> Record:
     )
 
 
-def pushed(tier: Tier, records: Sequence[Record]) -> UserError | None:
+def pushed(tier: RemoteTier, records: Sequence[Record]) -> UserError | None:
     """Push records, and wait until the remote has them; return the first error, if any."""
     for record in records:
         tier.push_new(record, earlier=())

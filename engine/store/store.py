@@ -5,10 +5,10 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from engine import digest
 from engine.digest import Digest
@@ -29,10 +29,33 @@ from engine.store.stat_cache import StatCache
 from engine.system import regular
 
 if TYPE_CHECKING:
-    from engine.store.remote.tier import Tier
+    from engine.errors import UserError
+    from engine.events import Moved
+    from engine.store.remote.settings import RemoteSettings
 
 _ENVELOPES = "newest.batch"
 """The name of the ledger of envelopes. It comes behind those of earlier versions, whose names begin with digits."""
+
+
+class RemoteTier(Protocol):
+    """What builds ask of the remote behind a store: methods of `engine.store.remote.tier.Tier`, which describes them.
+
+    That module imports this one. Only `bring` raises errors.
+    """
+
+    settings: RemoteSettings
+
+    def watch(self, on_event: Callable[[Moved], None]) -> None: ...
+    def pulse(self) -> bool: ...
+    def find(self, key: Key) -> Record | None: ...
+    def receive(self, key: Key, raw: bytes) -> Record | None: ...
+    def look_again(self) -> None: ...
+    def counts_for(self, record: Record) -> bool: ...
+    def bring(self, record: Record) -> None: ...
+    def gather(self, key: Key) -> None: ...
+    def push_new(self, record: Record, *, earlier: Sequence[Record]) -> None: ...
+    def wait(self) -> UserError | None: ...
+    def summary(self) -> str: ...
 
 
 class Store:
@@ -55,7 +78,7 @@ class Store:
         self._presence: Presence | None = None
         with explained(self.root):
             layout.prepare(self.layout)
-        self.tier: Tier | None = None
+        self.tier: RemoteTier | None = None
         """The remote behind this store, if a command has joined one (`engine.store.opening`)."""
         self.flushes = True
         """Whether the outputs of jobs are flushed to the disk: later builds trust their stat rows."""
