@@ -63,10 +63,13 @@ def test_an_output_that_the_lock_does_not_name_is_delivered_only_if_it_is_stored
     assert "recipe build --locked" in error.hint
 
 
-def test_a_lock_that_was_written_before_the_build_delivers_nothing_from_an_empty_store(project):
-    plan = variant(project)
+def test_a_lock_that_was_written_before_the_build_is_enough_for_a_frozen_one_once_the_store_has_the_results(project):
+    plan = variant(project, lock_steps.Dice(), lock_steps.After())
     write(project, plan)
     assert "'read' of r" in refusal(frozen_build(project, plan)).what
+    build(project, plan)
+    (project / "t.txt").write_text("other")
+    assert set(states(frozen_build(project, plan)).values()) == {"cached"}
 
 
 def test_a_result_of_this_machine_that_the_lock_does_not_name_is_not_delivered(project, isa):

@@ -59,16 +59,12 @@ def test_a_step_that_differs_from_build_to_build_has_a_key_only_and_so_has_what_
     assert states(build(project, plan, locked(project, plan))) == dict.fromkeys(("read", "dice", "after"), "cached")
 
 
-def test_what_depends_on_the_machine_stands_under_its_facts_and_so_does_what_is_made_from_it(project, isa):
-    _, lock = built(project, lock_steps.Local(), lock_steps.Behind())
-    assert everywhere(lock)["local"] is None
-    [section] = lock.machines
-    assert section.facts == {"cpu.isa": "avx2"}
-    assert {job for _, job in section.outputs} == {"local", "behind"}
-
-
 def test_another_machine_adds_its_section_and_each_is_checked_where_its_facts_hold(project, isa):
     plan, first = built(project, lock_steps.Local(), lock_steps.Behind())
+    assert everywhere(first)["local"] is None
+    [section] = first.machines
+    assert section.facts == {"cpu.isa": "avx2"}
+    assert {job for _, job in section.outputs} == {"local", "behind"}
     isa("avx512f")
     locked(project, plan)  # nothing is known of this machine: nothing differs
     unbuilt = write(project, plan)
@@ -135,14 +131,6 @@ def test_a_frozen_build_finds_everything_though_source_tool_and_code_changed(pro
     isa("avx512f")
     events = frozen_build(project, plan)
     assert set(states(events).values()) == {"cached"}
-
-
-def test_a_lock_that_was_written_before_the_build_is_enough_for_a_frozen_one(project):
-    plan = variant(project, lock_steps.Dice(), lock_steps.After())
-    write(project, plan)
-    build(project, plan)
-    (project / "t.txt").write_text("other")
-    assert set(states(frozen_build(project, plan)).values()) == {"cached"}
 
 
 def test_a_frozen_build_without_source_and_record_names_both(project):
