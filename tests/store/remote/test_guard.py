@@ -1,6 +1,8 @@
 """The guard: whatever a library raises is a RemoteError, and no request takes longer than its limit."""
 
 import asyncio
+import itertools
+from types import SimpleNamespace
 
 import pytest
 
@@ -105,6 +107,23 @@ def test_a_listing_that_begins_again_and_again_ends():
     pages = [[Entry("a", 1, 0.0)]] * 3
     with pytest.raises(RemoteError, match="again and again"):
         asyncio.run(all_of(guarded(FakeTransport(pages=pages)).list("a")))
+
+
+async def pieces(size):
+    for _ in range(3):
+        yield bytes(size)
+
+
+@pytest.mark.parametrize(("size", "is_too_slow"), [(1000, True), (200_000, False)])
+def test_an_answer_that_arrives_too_slowly_ends(monkeypatch, size, is_too_slow):
+    seconds = itertools.count(0, 2)  # each piece takes two seconds
+    monkeypatch.setattr(guard, "time", SimpleNamespace(monotonic=lambda: next(seconds)))
+    answer = all_of(guard.measured("a", pieces(size)))
+    if is_too_slow:
+        with pytest.raises(RemoteError, match="too slow"):
+            asyncio.run(answer)
+    else:
+        assert asyncio.run(answer) == [bytes(size)] * 3
 
 
 def test_an_error_of_many_lines_is_one_line_without_the_query_of_a_url():
