@@ -20,6 +20,7 @@ from engine.text.places import Text
 def test_a_lock_begins_with_what_it_is_and_each_fact_has_a_line_whatever_its_end():
     for text in (TEXT, TEXT.replace("\n", "\r\n")):
         assert parse(Text("r.lock", text)) == LOCK
+    assert parse(Text("r.lock", unsealed(TEXT))) == replace(LOCK, is_sealed=False)
     assert TEXT.startswith("# ")
     assert "edit" in TEXT.split("lock: 2")[0]
     assert "  onnx: 1.23.2\n" in TEXT
