@@ -15,8 +15,7 @@ from engine.errors import UsageError, UserError
 from engine.key import Key, digest_of
 from engine.store import output
 from engine.store.record import Record
-from engine.store.remote_tier import RemoteTier
-from engine.store.store import Store
+from engine.store.store import RemoteTier, Store
 
 
 @dataclass(frozen=True)

@@ -136,10 +136,7 @@ def name_of(source: Source, variant: PlannedVariant) -> str:
 
 
 def _inside(project: Path, uri: str) -> str:
-    """Return a path inside the project as a path relative to the project's folder.
-
-    The path may be absolute, because a step of another Python package may name a file by an absolute path.
-    """
+    """Return a path inside the project, which may be absolute, as a path relative to the project's folder."""
     path = Path(uri.removeprefix("file:"))
     return path.relative_to(project).as_posix() if path.is_relative_to(project) else uri
 
@@ -150,10 +147,7 @@ def row_of(name: str, locked: str) -> str:
 
 
 def recipe_rows(variant: PlannedVariant) -> dict[str, str]:
-    """Return the fields in which a variant's recipe differs from the defaults.
-
-    A path in the returned fields is written as in the recipe.
-    """
+    """Return the fields in which a variant's recipe differs from the defaults, with paths as the recipe writes them."""
     loaded = variant.loaded
     fields = loaded.recipe.model_dump(mode="json", by_alias=True, exclude_none=True, exclude_defaults=True)
     rows = {name: text_of(value) for name, value in leaves("", fields)}

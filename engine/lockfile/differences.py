@@ -160,10 +160,7 @@ def _presence(kind: str, name: str, *, locked: bool) -> Difference:
 
 
 def _of_outputs(locked: Lock, here: Lock) -> Iterator[Difference]:
-    """Yield the rows in which two locks have different outputs of one job.
-
-    All sections of the lock `here` describe this machine.
-    """
+    """Yield the rows in which two locks differ in a job's output; all sections of `here` are this machine's."""
     headings = [section.facts for section in here.machines]
     known = locked.outputs_where(lambda facts: facts in headings)
     for place, new in here.outputs_where(lambda _: True).items():

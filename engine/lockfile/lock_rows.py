@@ -234,10 +234,7 @@ def _local_sources(own: RecipeLock) -> dict[str, SourceName]:
 
 
 def _pinned(locks: Iterable[RecipeLock]) -> dict[str, str]:
-    """Return the commit that the locks have for each hub revision, by `hf:REPO@REVISION`.
-
-    Raises LockError if two locks have different commits of one revision.
-    """
+    """Return the locks' commit of each hub revision, by `hf:REPO@REVISION`. Raises LockError where two differ."""
     pinned: dict[str, str] = {}
     for own in locks:
         for name, commit in own.lock.pins.items():

@@ -65,7 +65,10 @@ def locks_of(variants: Sequence[PlannedVariant], refusals: Refusals) -> dict[Pat
     for recipe, own in _by_recipe(variants).items():
         with refusals.collecting(recipe):
             path = lock_path(recipe)
-            locks[path] = RecipeLock(read_lock(path, recipe), recipe, own)
+            lock = find_lock(path)
+            if lock is None:
+                raise LockError(f"{recipe} has no lock: there is no {path}", hint=f"`recipe lock {recipe}` writes it")
+            locks[path] = RecipeLock(lock, recipe, own)
     return locks
 
 
@@ -101,10 +104,7 @@ _RECIPES = (".yaml", ".yml")
 
 
 def lock_path(recipe: Path) -> Path:
-    """Return the path of a recipe's lock, beside the recipe.
-
-    Raises UsageError if two recipes would have the same lock file.
-    """
+    """Return the path of a recipe's lock, beside it. Raises UsageError if two recipes would have the same lock."""
     path = recipe.with_suffix(_SUFFIX)
     if path == recipe:
         raise UsageError(f"{recipe} is called like a lock", hint="call the recipe NAME.yaml")
@@ -130,19 +130,8 @@ def find_lock(path: Path) -> Lock | None:
     return parse(Text(str(path), content))
 
 
-def read_lock(path: Path, recipe: Path) -> Lock:
-    """Return the lock at `path`. Raises LockError for a missing file, RecipeError for a broken lock."""
-    lock = find_lock(path)
-    if lock is None:
-        raise LockError(f"{recipe} has no lock: there is no {path}", hint=f"`recipe lock {recipe}` writes it")
-    return lock
-
-
 def write_lock(path: Path, lock: Lock) -> bool:
-    """Write a lock, unless the file already has the same content; return whether a file was written.
-
-    Raises LockError.
-    """
+    """Write a lock unless the file has its content already; return whether a file was written. Raises LockError."""
     data = dump(lock).encode()
     try:
         if path.exists() and regular.read(path) == data:

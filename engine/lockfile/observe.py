@@ -83,10 +83,7 @@ def _of(names: Collection[str], rows: Rows) -> Rows:
 
 
 def holds(facts: Rows, live: LiveRows) -> bool:
-    """Say whether facts hold for this machine.
-
-    `holds` makes `live` watch the files that the facts were read from, so that a change of the files is noticed.
-    """
+    """Say whether facts hold for this machine; `live` watches from then on the files that they were read from."""
     device = {name: value for name, value in facts.items() if name.startswith(local_gpus.DEVICE)}
     others = {name: value for name, value in facts.items() if name not in device}
     try:
@@ -103,10 +100,7 @@ _LOG = b"the figures are those of the lock; nothing was measured\n"
 
 
 def report_rows(job: Job, report: Mapping[str, object]) -> dict[str, str]:
-    """Return the part of a job's report that a lock has, as rows: a row for each field or entry of a mapping.
-
-    An empty mapping has one row.
-    """
+    """Return the part of a job's report that a lock has, a row for each field or entry: an empty mapping has one."""
     rows: dict[str, str] = {}
     for name in job.step.in_lock:
         value = report.get(name)

@@ -174,8 +174,7 @@ class _Collection:
 def last_uses(store: Store, records: Mapping[Digest, Record]) -> dict[Digest, float]:
     """Return when each record was last used, in seconds since the epoch.
 
-    A record counts as used when a job makes the record, when a build finds it, and when an up-to-date build answers
-    from a snapshot that names it.
+    That is when a job made it, when a build found it, and when an up-to-date build answered from a snapshot with it.
     """
     now = time.time()
     last = {key: record.made_at for key, record in records.items()}
@@ -240,8 +239,5 @@ def _too_much(
 
 
 def contents(records: Iterable[Record]) -> dict[Digest, int]:
-    """Return a mapping from the digest of each file content in the records to its size in bytes.
-
-    Equal content is stored once.
-    """
+    """Return the size in bytes of each file content in the records by its digest; equal content is stored once."""
     return {content: size for record in records for size, content in record.files.values()}

@@ -43,11 +43,8 @@ def explained(root: Path) -> Iterator[None]:
 def replace(path: Path | str, data: bytes, *, fresh: Path | str, flushed: bool = False) -> None:
     """Replace a file atomically: a reader sees the old or the new content, even if the writer is killed.
 
-    Raises OSError.
-
-    `replace` first writes the data to the path `fresh`, which is on the same file system and which no other call uses,
-    and then renames `fresh` to `path`. With `flushed` the data is on the disk before `fresh` is renamed, so that a
-    power cut leaves no half-written file either.
+    The data is written to `fresh`, a path of this call on the same file system, which is then renamed. With `flushed`
+    it is on the disk before that, so that a power cut leaves no half-written file either. Raises OSError.
     """
     try:
         handle = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o666)

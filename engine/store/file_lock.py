@@ -45,14 +45,11 @@ class Holder:
 
     def is_gone(self) -> bool:
         """Say whether the process has ended; False for a process of another machine or container."""
-        if not self.is_here():
-            return False
         try:
-            os.kill(self.pid, 0)
-        except ProcessLookupError:
-            return True
-        except OSError:
-            return False
+            if self.is_here():
+                os.kill(self.pid, 0)
+        except OSError as error:
+            return isinstance(error, ProcessLookupError)
         return False
 
     def is_stopped(self) -> bool:
@@ -83,9 +80,9 @@ class FileLock:
 
 
 def take(path: Path | str, *, task: str = "") -> FileLock:
-    """Take the lock of the file at `path`, waiting while another process holds it, as `hold` does. Raises OSError.
+    """Take the lock of the file at `path`, as `try_take` does, but wait for it as `hold` does. Raises OSError.
 
-    `task` and `release` are those of `try_take`. Without a task, nothing is written into the file.
+    Without a task, nothing is written into the file.
     """
     while (lock := try_take(path, task=task)) is None:
         with hold(path, task=task):
@@ -96,10 +93,8 @@ def take(path: Path | str, *, task: str = "") -> FileLock:
 def try_take(path: Path | str, *, task: str = "a job") -> FileLock | None:
     """Take the lock of the file at `path`, or return None while another process holds it. Raises OSError.
 
-    `task` says what this process does while it holds the lock; `holder_of` reads it.
-
-    `release` removes the lock file. If a process opened the lock file before the removal, the process would lock a file
-    without a name, so `try_take` opens the path again.
+    `task` says what this process does meanwhile; `holder_of` reads it. `release` removes the lock file, so the path is
+    opened again where the locked file has no name any more.
     """
     name = str(path)
     while True:
@@ -195,10 +190,7 @@ def work(folder: Path) -> bool:
 
 
 def _open(path: Path | str, flags: int = os.O_CREAT) -> int:
-    """Open a file for writing, because NFS locks only files that are open for writing; open a folder for reading.
-
-    Raises OSError.
-    """
+    """Open a file for writing, because NFS locks no other files; open a folder for reading. Raises OSError."""
     try:
         return os.open(path, os.O_RDWR | flags | os.O_CLOEXEC, 0o644)
     except IsADirectoryError:
@@ -206,10 +198,7 @@ def _open(path: Path | str, flags: int = os.O_CREAT) -> int:
 
 
 def _lock(handle: int, *, shared: bool = False, wait: bool = True) -> bool:
-    """Lock an open file; return False while another process holds the lock.
-
-    Returns True on a file system without locks, as if the file were locked.
-    """
+    """Lock an open file, as far as its file system has locks; return False while another process holds the lock."""
     kind = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
     try:
         fcntl.flock(handle, kind if wait else kind | fcntl.LOCK_NB)

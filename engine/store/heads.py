@@ -177,7 +177,8 @@ class Heads:
             if (head.path == here and note != name) or (head.path != here and not (self._folder / head.path).exists())
             if any(head.recipe.get(field) == subject.fields.get(field) for field in _IDENTITY)
         ]
-        nearest = min(others, key=lambda each: (_distance(each, subject), -each.used), default=NEVER)
+        fields = dict(subject.fields)
+        nearest = min(others, key=lambda each: (len(changes(dict(each.recipe), fields)), -each.used), default=NEVER)
         return nearest, "" if nearest.path == here else nearest.path
 
     def keep(self, subject: Subject, jobs: Mapping[str, JobNote], unfinished: Unfinished | None = None) -> None:
@@ -189,14 +190,8 @@ class Heads:
         if unfinished is not None and before is not NEVER:
             passed = before.results if before.unfinished is None else before.unfinished.passed
             unfinished = replace(unfinished, passed=passed)
-        head = Head(
-            subject.name,
-            subject.fields,
-            {**before.jobs, **jobs},
-            round(time.time()),
-            self._path_of(subject),
-            unfinished,
-        )
+        now, path = round(time.time()), self._path_of(subject)
+        head = Head(subject.name, subject.fields, {**before.jobs, **jobs}, now, path, unfinished)
         if head != before:
             self._own[name, subject.variant] = head
             self._changed.setdefault(name, {})[subject.variant] = head
@@ -227,11 +222,6 @@ class Heads:
         return [(name, head) for name, heads in _every(self._notes) for head in heads.values() if head.path]
 
 
-def _distance(head: Head, subject: Subject) -> int:
-    """Return in how many fields a recipe differs from that of a head."""
-    return len(changes(dict(head.recipe), dict(subject.fields)))
-
-
 def _every(notes: Notes) -> Iterator[tuple[str, dict[str, Head]]]:
     """Yield the name of each note, and the heads in it by variant.
 
@@ -257,10 +247,7 @@ def _last_named(name: str, raw: Mapping[str, object]) -> Head | None:
 
 
 def _write(notes: Notes, name: str, heads: Mapping[str, Head]) -> None:
-    """Write heads into a note.
-
-    Heads of other variants stay in the note, even if this version of the program cannot read them.
-    """
+    """Write heads into a note; those of other variants stay, even if this version of the program cannot read them."""
     notes.keep(KIND, name, {**notes.get(KIND, name), **{variant: head.to_json() for variant, head in heads.items()}})
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from pathlib import Path
 
@@ -45,7 +46,7 @@ class Layout:
         self.kept = root / KEPT
         """Files that save time and never change a result, such as timing caches (`engine.store.notes`)."""
         self.envelopes = root / "envelopes"
-        """The signed statements of records that came from a remote or went there (`engine.store.remote_tier`)."""
+        """The signed statements of records that came from a remote or went there (`engine.store.ledger`)."""
         self.incoming = root / "incoming"
         """Unfinished files of downloads: `<SHA-256 of the file>.part`."""
         self.quarantine = root / "quarantine"
@@ -62,35 +63,26 @@ class Layout:
         return self.files / content[:2] / content
 
 
-def prepare(layout: Layout) -> None:
+def prepare(at: Layout) -> None:
     """Make the folders of a store and the file with the version of the layout.
 
     Raises OSError, and StoreError if the version of the store's layout is not the version of this program.
     """
-    own = (
-        layout.artifacts,
-        layout.files,
-        layout.records,
-        layout.logs,
-        layout.staging,
-        layout.locks,
-        layout.snapshots,
-        layout.plans,
-    )
-    folders.make_generated(layout.root)
-    for folder in (*own, *(layout.root / kind for kind in KINDS)):
+    folders.make_generated(at.root)
+    own = (at.artifacts, at.files, at.records, at.logs, at.staging, at.locks, at.snapshots, at.plans)
+    for folder in (*own, *(at.root / kind for kind in KINDS)):
         folder.mkdir(parents=True, exist_ok=True)
-    if is_stamped(layout):
+    if is_stamped(at):
         return
-    number = _number(layout.stamp)
+    number = _number(at.stamp)
     if number not in (None, FORMAT):
         raise StoreError(
-            f"the store at {layout.root} has format {number}, and this version reads format {FORMAT}",
+            f"the store at {at.root} has format {number}, and this version reads format {FORMAT}",
             ["nothing in it was touched"],
             "name another folder with --cache, or move this one away",
         )
-    with file_lock.hold(layout.gate, shared=True):
-        replace(layout.stamp, _STAMP, fresh=layout.staging / f"format-{os.urandom(8).hex()}")
+    with file_lock.hold(at.gate, shared=True):
+        replace(at.stamp, _STAMP, fresh=at.staging / f"format-{os.urandom(8).hex()}")
 
 
 def is_stamped(layout: Layout) -> bool:
@@ -107,9 +99,7 @@ def _number(path: Path) -> int | None:
         stamp = regular.read(path)
     except FileNotFoundError:
         return None
-    try:
+    with contextlib.suppress(ValueError, KeyError, TypeError):
         return int(unsealed(stamp)["format"])
-    except (ValueError, KeyError, TypeError):
-        pass
     # The first version of the layout wrote the number without a seal.
     return int(stamp) if stamp.strip().isdigit() else None

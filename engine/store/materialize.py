@@ -51,7 +51,9 @@ def materialize(store: Store, record: Record, place: Path) -> None:
                 if not _holds(store, record, place):
                     refuse_strangers(place)
                     _replace(store, record, place, folder)
-                _give_modes(record, place)
+                for path in _wrong_modes(record, place):
+                    with contextlib.suppress(OSError):  # a file system may have no modes
+                        os.chmod(path, MODE)
                 _mark(place, f"{record.artifact}\n", folder)
         else:
             _forget_unfinished(place)
@@ -181,13 +183,6 @@ def _wrong_modes(record: Record, place: Path) -> Iterator[Path]:
     """Yield the package's files whose modes are not the modes that a build gives."""
     files = (place / name for name in record.files)
     return (path for path in files if stat.S_IMODE(os.lstat(path).st_mode) != MODE)
-
-
-def _give_modes(record: Record, place: Path) -> None:
-    """Give the package's files their modes; ignore a file system that has no modes."""
-    for path in _wrong_modes(record, place):
-        with contextlib.suppress(OSError):
-            os.chmod(path, MODE)
 
 
 def refuse_strangers(place: Path) -> None:

@@ -47,11 +47,7 @@ class Notes:
         return content
 
     def read(self, kind: str, name: str) -> dict[str, Any]:
-        """Return a note.
-
-        Raises OSError for a note that cannot be read, and ValueError for a note that is damaged or was written for
-        another file name.
-        """
+        """Return a note. Raises OSError, and ValueError for one that is damaged or was written for another name."""
         return unsealed(regular.read(self.path(kind, name)), f"{kind}/{name}")
 
     def every(self, kind: str) -> Iterator[tuple[str, dict[str, Any]]]:

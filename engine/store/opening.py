@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from engine.errors import StoreError, UnusableStoreError
+from engine.store import revocations
 from engine.store.disk import explained
 from engine.store.store import Store
 from engine.system import own_stores
@@ -56,6 +57,5 @@ def join(store: Store, project: Path, *, url: str = "", brief: bool = True) -> T
 
 def _is_named(project: Path) -> bool:
     """Say whether anything may name a remote, without importing what reads settings."""
-    base = os.environ.get("XDG_CONFIG_HOME") or os.path.join(os.path.expanduser("~"), ".config")
-    user = os.path.join(base, "recipe", "config.toml")
+    user = revocations.folder() / "config.toml"
     return bool(os.environ.get(REMOTE)) or os.path.lexists(user) or os.path.lexists(project / "recipe.toml")

@@ -22,9 +22,8 @@ Files = Mapping[str, tuple[int, Digest]]
 def take(folder: Path, *, flushes: bool = True) -> Files:
     """Make the output files of a job read-only, flush them to the disk, and return their sizes and digests.
 
-    With `flushes=False`, the system writes them when it likes: after a power cut, a file may lack its content.
-
-    Raises OSError for files that cannot be read, and StepError for links and devices.
+    With `flushes=False`, the system writes them when it likes: after a power cut, a file may lack its content. Raises
+    OSError for files that cannot be read, and StepError for links and devices.
     """
     if folder.is_symlink() or not folder.is_dir():
         raise StepError("a step left no folder as its output", hint="steps write files below the folder they get")

@@ -35,19 +35,13 @@ class Presence:
             self._lock = file_lock.take(self.folder / _USES)
 
     def use(self, key: Digest) -> None:
-        """Add a record's key to the builder's list of records in use; a builder calls `use` before it reads the record.
-
-        Raises OSError.
-        """
+        """Note that the builder uses a record; a builder calls `use` before it reads the record. Raises OSError."""
         os.write(self._lock.handle, key.encode() + b"\n")
 
     def write(self, path: Path | str, data: bytes) -> None:
-        """Replace a file atomically: a reader sees the old or the new content, even if the writer is killed.
+        """Replace a sealed file as `disk.replace` does, without flushing the content to the disk. Raises OSError.
 
-        Raises OSError.
-
-        `write` does not flush the content to the disk. `write` is for sealed files only: a file that a power cut tore
-        no longer matches its seal, and is made again.
+        A file that a power cut tore no longer matches its seal, and is made again.
         """
         try:
             replace(path, data, fresh=self._fresh())
@@ -92,9 +86,7 @@ def sweep(staging: Path, gate: Path) -> int:
     try:
         with file_lock.hold(gate, wait=False):
             # While this process holds the gate alone, no builder is between making and locking its folder.
-            dead = [
-                entry for entry in staging.iterdir() if not entry.is_dir() or not file_lock.is_locked(entry / _USES)
-            ]
+            dead = [each for each in staging.iterdir() if not each.is_dir() or not file_lock.is_locked(each / _USES)]
     except BlockingIOError:
         return 0  # other builders are at work: a later builder sweeps
     for entry in dead:

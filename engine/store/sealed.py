@@ -21,12 +21,9 @@ _JSON = Seal(_digest, length=digest.LENGTH, head=b'{"seal": "')
 
 
 def sealed(fields: Mapping[str, object], place: str = "") -> bytes:
-    """Return the fields as a line of JSON that begins with the digest of the text after the digest.
+    """Return the fields as a line of JSON that begins with the digest of what follows. Raises ValueError, TypeError.
 
-    Raises ValueError, TypeError.
-
-    `place` is the name of the file that the sealed line of JSON is for. The seal covers the name `place` too, so the
-    seal does not match a renamed file.
+    The seal also covers `place`, the name of the file that the line is for, so it does not match a renamed file.
     """
     text = _json(fields)
     rest = f'", {text[1:]}\n'.encode() if fields else b'"}\n'
@@ -34,10 +31,7 @@ def sealed(fields: Mapping[str, object], place: str = "") -> bytes:
 
 
 def unsealed(raw: bytes, place: str = "") -> dict[str, Any]:
-    """Return the fields of a line of JSON, without its seal.
-
-    Raises ValueError if the line has changed since it was sealed, or was sealed for another `place`.
-    """
+    """Return the fields of a sealed line. Raises ValueError if it has changed, or was sealed for another `place`."""
     _JSON.open(raw, place.encode())
     fields: dict[str, Any] = json.loads(raw)
     del fields["seal"]
@@ -50,8 +44,5 @@ def sealed_bytes(content: bytes, place: str = "") -> bytes:
 
 
 def unsealed_bytes(raw: bytes, place: str = "") -> memoryview:
-    """Return the content of sealed bytes.
-
-    Raises ValueError if the bytes have changed since they were sealed, or were sealed for another `place`.
-    """
+    """Return the content of sealed bytes. Raises ValueError if it has changed, or was sealed for another `place`."""
     return _BYTES.open(raw, place.encode())

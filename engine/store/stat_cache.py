@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 
@@ -21,16 +21,15 @@ TICK_NS = 20_000_000
 COARSE_NS = 2_000_000_000
 """The clock tick in ns for time stamps without a fraction of a second: two seconds as in FAT, the longest in use."""
 _MOST = 200_000
-"""The largest number of files whose digests the cache remembers.
-
-If the cache has more files than `_MOST`, the cache forgets the files that this build did not use.
-"""
+"""The largest number of files whose digests are remembered; of more, those that a build did not use are forgotten."""
 
 _PATH = 4
 """The index of a file's path in an entry of the cache; the entry of a stored file has no path."""
 
 Row = tuple[int, int, int, int, int]
 """A stat row: device, inode, size in bytes, modification time in ns and change time in ns."""
+row_of: Callable[[os.stat_result], Row] = stat_fields
+"""Return the stat row of a file from an `os.stat` result."""
 
 
 class StatCache:
@@ -160,12 +159,6 @@ def stat_row(path: str | Path) -> Row:
     return row_of(os.stat(path))
 
 
-def row_of(status: os.stat_result) -> Row:
-    """Return the stat row of a file from an `os.stat` result."""
-    row: Row = stat_fields(status)
-    return row
-
-
 def inode(row: Row) -> str:
     """Return the name of a file's inode, "DEVICE:INODE", under which a table of digests has the file."""
     return f"{row[0]}:{row[1]}"
@@ -191,10 +184,7 @@ def is_moved(before: Sequence[int], now: Sequence[int]) -> bool:
 
 
 def settled_row(path: str | Path) -> Row:
-    """Return a file's stat row, after waiting until any further change would get a different change time.
-
-    Raises OSError.
-    """
+    """Return a file's stat row, after a wait until any change would get another change time. Raises OSError."""
     row = stat_row(path)
     now = time.time_ns()
     # A change time in the future is not waited for: the clock was set back.

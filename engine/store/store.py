@@ -5,9 +5,10 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
 
 from engine import digest
 from engine.digest import Digest
@@ -18,17 +19,43 @@ from engine.store.artifacts import Artifacts
 from engine.store.disk import explained, remove
 from engine.store.file_lock import FileLock, Holder
 from engine.store.layout import Layout
+from engine.store.ledger import Ledger
 from engine.store.notes import Notes
 from engine.store.output import Files
 from engine.store.presence import Presence, sweep
 from engine.store.record import Record
-from engine.store.remote_tier import Ledger, RemoteTier
 from engine.store.sealed import sealed, unsealed
 from engine.store.stat_cache import StatCache
 from engine.system import regular
 
+if TYPE_CHECKING:
+    from engine.errors import UserError
+    from engine.events import Moved
+    from engine.store.remote.settings import RemoteSettings
+
 _ENVELOPES = "newest.batch"
 """The name of the ledger of envelopes. It comes behind those of earlier versions, whose names begin with digits."""
+
+
+class RemoteTier(Protocol):
+    """What builds ask of the remote behind a store: methods of `engine.store.remote.tier.Tier`, which describes them.
+
+    That module imports this one. Only `bring` raises errors.
+    """
+
+    settings: RemoteSettings
+
+    def watch(self, on_event: Callable[[Moved], None]) -> None: ...
+    def pulse(self) -> bool: ...
+    def find(self, key: Key) -> Record | None: ...
+    def receive(self, key: Key, raw: bytes) -> Record | None: ...
+    def look_again(self) -> None: ...
+    def counts_for(self, record: Record) -> bool: ...
+    def bring(self, record: Record) -> None: ...
+    def gather(self, key: Key) -> None: ...
+    def push_new(self, record: Record, *, earlier: Sequence[Record]) -> None: ...
+    def wait(self) -> UserError | None: ...
+    def summary(self) -> str: ...
 
 
 class Store:
@@ -205,10 +232,7 @@ class Store:
             return True  # a full or read-only store: the first write reports the error
 
     def try_lock(self, name: str, *, task: str = "a job") -> FileLock | None:
-        """Take the lock of a key, or return None while another builder holds it.
-
-        If the builder that held the lock has died, the lock is free.
-        """
+        """Take the lock of a key, or return None while another living builder holds it."""
         with explained(self.root):
             return file_lock.try_take(self.layout.locks / name, task=task)
 
@@ -241,10 +265,7 @@ class Store:
         return record
 
     def adopt(self, envelopes: Mapping[Digest, bytes], records: Sequence[Record]) -> None:
-        """File records from a remote with their signed envelopes. The artifacts come later. Raises OSError, StoreError.
-
-        The caller is `adding`.
-        """
+        """File records from a remote with their envelopes; the caller is `adding`. Raises OSError, StoreError."""
         self.keep_envelopes(envelopes)
         for record in records:
             self.write(self.record_path(record.digest), sealed(record.fields()))
@@ -256,10 +277,7 @@ class Store:
             yield
 
     def restore_small(self, record: Record, contents: Mapping[str, bytes]) -> None:
-        """Add a record's artifact, whose files have these contents of the record's digests. Raises OSError, StoreError.
-
-        The caller is `adding`.
-        """
+        """Add a record's artifact from its files' contents; the caller is `adding`. Raises OSError, StoreError."""
         with self.presence.workplace() as folder:
             for name, content in contents.items():
                 path = folder / name

@@ -143,19 +143,12 @@ def _verdict(tool: ToolFiles, differing: Mapping[str, str]) -> tuple[str, str]:
 
 def _subject(tool: ToolFiles) -> Digest:
     """Return a digest of all that decides which files of a tool differ from RECORD, with the files' stat rows."""
-    rows = (
-        *sorted(tool.files.items()),
-        *sorted(tool.expected.items()),
-        ("rows", _digest_of(_stat_rows(sorted(tool.files.values())))),
-    )
-    return digest.of_rows(rows)
+    rows = ("rows", _digest_of(_stat_rows(sorted(tool.files.values()))))
+    return digest.of_rows((*sorted(tool.files.items()), *sorted(tool.expected.items()), rows))
 
 
 def _differing(tool: ToolFiles) -> dict[str, str]:
-    """Return the files whose content is not the content that RECORD lists, each with the checksum of its content.
-
-    A listed file that does not exist has an empty checksum.
-    """
+    """Return the files with other content than RECORD lists, each with its checksum, which is "" for a missing file."""
     with ThreadPoolExecutor(os.cpu_count()) as threads:
         checksums = dict(zip(tool.files, threads.map(_checksum, tool.files.values()), strict=True))
     checksums |= {name: "" for name in tool.expected if name not in checksums}

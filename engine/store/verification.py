@@ -7,14 +7,13 @@ import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 
 from engine import digest, snapshot
 from engine.digest import Digest
 from engine.store import file_lock, heads, layout, presence
 from engine.store.disk import entries, remove
-from engine.store.notes import KINDS, Notes, read_kept
+from engine.store.notes import KINDS, read_kept
 from engine.store.opening import open_store
 from engine.store.record import Record
 from engine.store.sealed import sealed
@@ -184,10 +183,7 @@ class _Inspection:
                 self._unnamed(path)
 
     def _fault(self, artifact: Digest) -> str | None:
-        """Return a description of the damage of an artifact that a record names; None for an undamaged artifact.
-
-        `_fault` also makes the stat cache forget the stat row of a damaged file.
-        """
+        """Return what is wrong with an artifact that a record names, or None; forget the stat row of a damaged file."""
         record = next(record for record in self.records.values() if record.artifact == artifact)
         folder = self.store.artifact_path(artifact)
         if folder.is_symlink() or not folder.is_dir():
@@ -238,9 +234,8 @@ class _Inspection:
                 if path.exists():
                     self.store.artifacts.put_aside(path)
             if current is not None and lacking:
-                self.store.write(
-                    self.store.record_path(key), sealed({**current.fields(), **dict.fromkeys(lacking, "")})
-                )
+                content = sealed({**current.fields(), **dict.fromkeys(lacking, "")})
+                self.store.write(self.store.record_path(key), content)
 
     def _lacking(self, record: Record) -> dict[str, Path]:
         """Return the paths of a record's missing or damaged log and trace, by the names of the record's fields."""
@@ -252,7 +247,8 @@ class _Inspection:
         """Remove damaged files that explain builds or save time: the next build goes on without them."""
         at, notes = self.store.layout, self.store.notes
         for kind in KINDS:
-            self._drop_damaged(at.root / kind, partial(_read_note, notes, kind), "the note is not as it was written")
+            why = "the note is not as it was written"
+            self._drop_damaged(at.root / kind, lambda path: notes.read(path.parent.name, path.stem), why)
         for key in heads.without_record(self.store, self.lost):
             self._say(self.store.record_path(key), "the record that a build has left is missing")
         self._drop_damaged(at.kept, read_kept, "the kept file is not as it was kept")
@@ -268,7 +264,3 @@ class _Inspection:
             except snapshot.UNREADABLE:
                 remove(path)
                 self._say(path, why)
-
-
-def _read_note(notes: Notes, kind: str, path: Path) -> None:
-    notes.read(kind, path.stem)

@@ -50,7 +50,10 @@ def is_own(root: str) -> bool:
         if state != seen:
             if _tracked(root):
                 return False
-            _note_state(number, inode, state, place)
+            try:
+                _write_entry(number, inode, state, place)
+            except OSError:
+                return True  # the next build asks git again
     except (OSError, ValueError):
         return False
     return True
@@ -150,13 +153,6 @@ def _read_entry(number: str) -> tuple[str, str, str]:
 
 def _write_entry(number: str, inode: str, state: str, place: str) -> None:
     _write(_entry(number), f"{inode} {state}\n{place}\n")
-
-
-def _note_state(number: str, inode: str, state: str, place: str) -> None:
-    try:
-        _write_entry(number, inode, state, place)
-    except OSError:
-        return  # the next build asks git again
 
 
 def _every_entry() -> Iterator[tuple[str, str]]:

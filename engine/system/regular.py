@@ -34,10 +34,7 @@ class NotRegularError(OSError):
 
 
 def open_file(path: str | os.PathLike[str]) -> io.FileIO:
-    """Open a regular file for reading, without a buffer.
-
-    Raises OSError for a file that cannot be read, and NotRegularError for anything but a regular file.
-    """
+    """Open a regular file for reading, without a buffer. Raises OSError, and NotRegularError for anything else."""
     handle = os.open(path, _FLAGS)
     try:
         _refuse(os.fstat(handle).st_mode, path)

@@ -36,10 +36,7 @@ def described(value: object) -> str:
 
 
 def shown_path(path: Path) -> str:
-    """Return a path as text for a terminal.
-
-    Paths are cut after 200 characters and other texts after 60, because the end of a path matters most.
-    """
+    """Return a path as text for a terminal, cut later than other texts: the end of a path matters most."""
     return shown(path, _PATH_COLUMNS)
 
 

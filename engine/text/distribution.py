@@ -5,10 +5,7 @@ from __future__ import annotations
 from functools import cache
 
 NAME = "recipe-build"
-"""The name of this project on PyPI.
-
-The project's name on PyPI is not `recipe`, because on PyPI `recipe` is another project.
-"""
+"""The name of this project on PyPI, where `recipe` is another project."""
 VERSION_FACT = "recipe.version"
 """The fact under which records have the version of this program that made them."""
 EXTRAS = {

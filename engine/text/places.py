@@ -6,10 +6,7 @@ import re
 from typing import Any, NamedTuple
 
 _SHOWN_COLUMNS = 160
-"""Upper limit of the characters of a source line that an error shows.
-
-For a place beyond column 160, the error shows no line.
-"""
+"""The most characters of a line that an error shows; for a place behind them it shows no line."""
 
 # The line breaks of YAML 1.1, as libyaml counts them.
 _BREAK = re.compile("\r\n|[\n\r\x85\u2028\u2029]")

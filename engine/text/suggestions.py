@@ -5,10 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 ALIKE = 0.6
-"""The similarity, from 0 to 1, from which on two words count as alike.
-
-The number is the default cutoff of difflib.get_close_matches.
-"""
+"""The similarity, from 0 to 1, from which on two words are alike: the default of difflib.get_close_matches."""
 _LONGEST = 256
 """The longest word, in characters, that is compared: the time of a comparison grows with the square of the length."""
 
@@ -40,10 +37,7 @@ def did_you_mean(*names: str) -> str:
 
 
 def hint(word: str, names: Iterable[str]) -> str:
-    """Return the hint for an unknown `word`: the nearest of `names`, or all of `names` where none looks like `word`.
-
-    Where `names` is empty, the hint tells the user to leave `word` out.
-    """
+    """Return the hint for an unknown `word`: the nearest of `names`, or all of them; without names, to leave it out."""
     choices = list(names)
     if near := nearest(word, choices):
         return did_you_mean(f"`{near[0]}`")

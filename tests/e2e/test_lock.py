@@ -366,7 +366,7 @@ def test_a_selection_is_compared_and_the_rest_is_not(project):
 
 
 @pytest.mark.slow
-@pytest.mark.whole("tests/lockfile/test_edits.py locks a matrix")
+@pytest.mark.whole("tests/lockfile/test_locking.py locks two variants")
 def test_of_a_matrix_one_variant_may_be_built(project):
     edit(project.folder / "r.yaml", "precision: int8\n", "matrix: {precision: [int8, fp32]}\n")
     project("lock", "r.yaml", expect=0)

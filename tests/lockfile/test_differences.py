@@ -11,10 +11,17 @@ from engine.lockfile.differences import differences, merged, refuse
 from engine.lockfile.text import dump, parse
 from engine.text.places import Text
 
+TINY = LOCK.variants["tiny"]
+VALIDATE = TINY.jobs["validate"]
+BOUND = "validate.cosine.at_least"
 
-def variant(lock, **jobs):
-    old = lock.variants["tiny"]
-    return {"tiny": replace(old, jobs={**old.jobs, **jobs})}
+
+def with_job(**jobs):
+    return replace(LOCK, variants={"tiny": replace(TINY, jobs={**TINY.jobs, **jobs})})
+
+
+def with_recipe(**fields):
+    return replace(LOCK, variants={"tiny": replace(TINY, recipe={"name": "tiny", **fields})})
 
 
 def rows(locked, here, *, partly=False):
@@ -39,38 +46,16 @@ def test_nothing_differs_from_itself():
         (replace(LOCK, tools={"numpy": "2.10"}), "tools.onnx: locked 1.23.2, not here"),
         (replace(LOCK, steps={**LOCK.steps, "fetch": D}), f"code of fetch: locked {A}, here {D}"),
         (replace(LOCK, variants={}), "variant tiny: locked, not here"),
-        (replace(LOCK, variants={**LOCK.variants, "big": LOCK.variants["tiny"]}), "variant big: not locked, here"),
-        (replace(LOCK, variants=variant(LOCK, fuse=LockedJob())), "job fuse of tiny: not locked, here"),
+        (replace(LOCK, variants={**LOCK.variants, "big": TINY}), "variant big: not locked, here"),
+        (with_job(fuse=LockedJob()), "job fuse of tiny: not locked, here"),
+        (with_job(fetch=replace(FETCH, options={})), "options.weights of fetch in tiny: locked safetensors, not here"),
+        (with_job(validate=replace(VALIDATE, gates=())), "gates of validate in tiny: locked bench, other, not here"),
         (
-            replace(LOCK, variants=variant(LOCK, fetch=replace(FETCH, options={}))),
-            "options.weights of fetch in tiny: locked safetensors, not here",
-        ),
-        (
-            replace(LOCK, variants=variant(LOCK, validate=replace(LOCK.variants["tiny"].jobs["validate"], gates=()))),
-            "gates of validate in tiny: locked bench, other, not here",
-        ),
-        (
-            replace(
-                LOCK,
-                variants=variant(
-                    LOCK, validate=replace(LOCK.variants["tiny"].jobs["validate"], needs={"compiled": "x"})
-                ),
-            ),
+            with_job(validate=replace(VALIDATE, needs={"compiled": "x"})),
             "needs.compiled of validate in tiny: locked fetch, here x",
         ),
-        (
-            replace(
-                LOCK,
-                variants={
-                    "tiny": replace(LOCK.variants["tiny"], recipe={"name": "tiny", "validate.cosine.at_least": "0.4"})
-                },
-            ),
-            "recipe.validate.cosine.at_least of tiny: locked 0.5, here 0.4",
-        ),
-        (
-            replace(LOCK, variants={"tiny": replace(LOCK.variants["tiny"], recipe={"name": "tiny"})}),
-            "recipe.validate.cosine.at_least of tiny: locked 0.5, here the default",
-        ),
+        (with_recipe(**{BOUND: "0.4"}), f"recipe.{BOUND} of tiny: locked 0.5, here 0.4"),
+        (with_recipe(), f"recipe.{BOUND} of tiny: locked 0.5, here the default"),
     ],
     ids=lambda value: value.split(":")[0] if isinstance(value, str) else "",
 )
@@ -85,16 +70,16 @@ def test_every_row_that_differs_is_named_with_both_values(here, line):
 
 
 def test_keys_and_artifacts_are_compared_where_everything_else_is_equal():
-    here = replace(LOCK, variants=variant(LOCK, fetch=replace(FETCH, output=LockedOutput(A, C))))
+    here = with_job(fetch=replace(FETCH, output=LockedOutput(A, C)))
     assert rows(LOCK, here) == [f"artifact of fetch in tiny: locked {B}, here {C}"]
-    here = replace(LOCK, variants=variant(LOCK, fetch=replace(FETCH, output=LockedOutput(C, C))))
+    here = with_job(fetch=replace(FETCH, output=LockedOutput(C, C)))
     assert rows(LOCK, here) == [f"key of fetch in tiny: locked {A}, here {C}"]
     other = replace(here, tools={**LOCK.tools, "onnx": "2"})
     assert rows(LOCK, other) == ["tools.onnx: locked 1.23.2, here 2"]
 
 
 def test_what_is_not_known_on_one_side_is_no_difference():
-    here = replace(LOCK, variants=variant(LOCK, fetch=replace(FETCH, output=None)))
+    here = with_job(fetch=replace(FETCH, output=None))
     assert rows(LOCK, here) == rows(here, LOCK) == []
 
 
@@ -106,7 +91,7 @@ def test_a_section_is_compared_only_where_its_facts_hold():
 
 
 def test_what_the_command_line_leaves_out_is_no_difference():
-    only_fetch = {"tiny": replace(LOCK.variants["tiny"], jobs={"fetch": LOCK.variants["tiny"].jobs["fetch"]})}
+    only_fetch = {"tiny": replace(TINY, jobs={"fetch": TINY.jobs["fetch"]})}
     here = Lock(sources={"model": A}, tools={}, steps={"fetch": A}, variants=only_fetch)
     assert rows(LOCK, here, partly=True) == []
     assert len(rows(LOCK, here)) == 5
@@ -150,9 +135,9 @@ def test_the_same_kind_of_machine_replaces_its_section():
         {"sources": {**LOCK.sources, "model": C}},
         {"tools": {**LOCK.tools, "onnx": "2"}},
         {"steps": {**LOCK.steps, "validate": C}},
-        {"variants": variant(LOCK, validate=LockedJob())},
-        {"variants": variant(LOCK, more=LockedJob())},
-        {"variants": variant(LOCK, fetch=replace(FETCH, output=LockedOutput(A, C)))},
+        {"variants": with_job(validate=LockedJob()).variants},
+        {"variants": with_job(more=LockedJob()).variants},
+        {"variants": with_job(fetch=replace(FETCH, output=LockedOutput(A, C))).variants},
         {"variants": {}},
     ],
     ids=["source", "tool", "code", "wiring", "job", "artifact", "variant"],
@@ -162,11 +147,9 @@ def test_a_section_of_another_machine_goes_when_its_keys_are_no_longer_true(chan
     assert merged(LOCK, new) == new
 
 
-def test_a_new_bound_leaves_the_sections_of_other_machines():
-    new = on(AVX512, variants={"tiny": replace(LOCK.variants["tiny"], recipe={"name": "tiny"})})
-    assert len(merged(LOCK, new).machines) == 2
-
-
-def test_a_new_variant_leaves_the_sections_of_the_others():
-    new = on(AVX512, variants={**LOCK.variants, "big": LOCK.variants["tiny"]}, steps={**LOCK.steps, "more": A})
-    assert len(merged(LOCK, new).machines) == 2
+def test_a_new_bound_or_variant_leaves_the_sections_of_other_machines():
+    for changes in (
+        {"variants": with_recipe().variants},
+        {"variants": {**LOCK.variants, "big": TINY}, "steps": {**LOCK.steps, "more": A}},
+    ):
+        assert len(merged(LOCK, on(AVX512, **changes)).machines) == 2, changes

@@ -6,7 +6,7 @@ import lock_edits
 import lock_steps
 import pretended
 import pytest
-from lock_builds import build, everywhere, frozen, locked, states, variant, write
+from lock_builds import build, built, everywhere, frozen, frozen_build, locked, lose, states, variant, write
 from small_lock import LOCK
 
 from engine.builder import facts
@@ -16,7 +16,7 @@ from engine.builder.lookup import Lookup
 from engine.builder.loop import run
 from engine.builder.options import Options
 from engine.digest import Digest
-from engine.errors import Exit, LockError, UsageError
+from engine.errors import Exit, LockError, RecipeError, Refusals, UsageError
 from engine.events import Ended, Started
 from engine.lockfile import locking
 from engine.lockfile.content import Lock, LockedJob, LockedOutput, LockedVariant, sections
@@ -28,6 +28,9 @@ from engine.text import distribution
 
 def test_before_a_build_only_the_first_keys_are_known_and_after_it_all(project):
     plan = variant(project, lock_steps.Liar())
+    with pytest.raises(LockError, match="has no lock") as caught:
+        locked(project, plan)
+    assert "recipe lock" in caught.value.hint
     before = everywhere(write(project, plan))
     assert before["read"].artifact is None
     assert before["liar"] is None
@@ -37,11 +40,10 @@ def test_before_a_build_only_the_first_keys_are_known_and_after_it_all(project):
 
 
 def test_an_empty_store_takes_nothing_out_of_a_lock(project):
-    plan = variant(project, lock_steps.Liar())
-    build(project, plan)
-    full = write(project, plan)
+    plan, full = built(project, lock_steps.Liar())
     (project / "cache").rename(project / "away")
     assert write(project, plan) == full
+    assert list(full.sources) == ["t.txt"]
 
 
 def test_a_step_that_differs_from_build_to_build_has_a_key_only_and_so_has_what_follows(project):
@@ -57,20 +59,12 @@ def test_a_step_that_differs_from_build_to_build_has_a_key_only_and_so_has_what_
     assert states(build(project, plan, locked(project, plan))) == dict.fromkeys(("read", "dice", "after"), "cached")
 
 
-def test_what_depends_on_the_machine_stands_under_its_facts_and_so_does_what_is_made_from_it(project, isa):
-    plan = variant(project, lock_steps.Local(), lock_steps.Behind())
-    build(project, plan)
-    lock = write(project, plan)
-    assert everywhere(lock)["local"] is None
-    [section] = lock.machines
+def test_another_machine_adds_its_section_and_each_is_checked_where_its_facts_hold(project, isa):
+    plan, first = built(project, lock_steps.Local(), lock_steps.Behind())
+    assert everywhere(first)["local"] is None
+    [section] = first.machines
     assert section.facts == {"cpu.isa": "avx2"}
     assert {job for _, job in section.outputs} == {"local", "behind"}
-
-
-def test_another_machine_adds_its_section_and_each_is_checked_where_its_facts_hold(project, isa):
-    plan = variant(project, lock_steps.Local(), lock_steps.Behind())
-    build(project, plan)
-    first = write(project, plan)
     isa("avx512f")
     locked(project, plan)  # nothing is known of this machine: nothing differs
     unbuilt = write(project, plan)
@@ -88,9 +82,7 @@ def test_another_machine_adds_its_section_and_each_is_checked_where_its_facts_ho
 
 
 def test_a_section_with_a_fact_that_nobody_knows_any_more_is_another_machines(project, isa):
-    plan = variant(project, lock_steps.Local())
-    build(project, plan)
-    write(project, plan)
+    plan, _ = built(project, lock_steps.Local())
     lock_edits.edit(project / "r.lock", "cpu.isa: avx2", "cpu.colour: red")
     locked(project, plan)
     assert [section.facts for section in write(project, plan).machines] == [{"cpu.colour": "red"}, {"cpu.isa": "avx2"}]
@@ -98,9 +90,7 @@ def test_a_section_with_a_fact_that_nobody_knows_any_more_is_another_machines(pr
 
 def test_a_job_that_waits_for_hardware_has_no_key_and_its_tools_and_variables_are_anothers(project, monkeypatch):
     monkeypatch.setattr(lock_steps.Elsewhere, "variables", ("OF_A_TEST",))
-    plan = variant(project, lock_steps.Elsewhere())
-    build(project, plan)
-    lock = write(project, plan)
+    plan, lock = built(project, lock_steps.Elsewhere())
     assert lock.machines == ()
     assert "tensorrt" not in lock.tools
     with monkeypatch.context() as there:
@@ -121,9 +111,7 @@ def test_a_job_that_waits_for_hardware_has_no_key_and_its_tools_and_variables_ar
 
 
 def test_a_step_that_gives_other_bytes_from_the_same_inputs_fails_a_locked_build(project):
-    plan = variant(project, lock_steps.Liar())
-    build(project, plan)
-    lock = write(project, plan)
+    plan, lock = built(project, lock_steps.Liar())
     (project / "cache").rename(project / "away")
     events = build(project, plan, locked(project, plan))
     assert states(events) == {"read": "built", "liar": "failed"}
@@ -136,32 +124,20 @@ def test_a_step_that_gives_other_bytes_from_the_same_inputs_fails_a_locked_build
 
 
 def test_a_frozen_build_finds_everything_though_source_tool_and_code_changed(project, monkeypatch, isa):
-    plan = variant(project, lock_steps.Dice(), lock_steps.After(), lock_steps.Local(), lock_steps.Behind())
-    build(project, plan)
-    write(project, plan)
+    plan, _ = built(project, lock_steps.Dice(), lock_steps.After(), lock_steps.Local(), lock_steps.Behind())
     (project / "t.txt").unlink()
     monkeypatch.setitem(tools._versions, "pyyaml", "99")
     monkeypatch.setattr(closure, "of_step", lambda *_: pytest.fail("code was looked at"))
     isa("avx512f")
-    events = build(project, plan, frozen(project, plan))
+    events = frozen_build(project, plan)
     assert set(states(events).values()) == {"cached"}
 
 
-def test_a_lock_that_was_written_before_the_build_is_enough_for_a_frozen_one(project):
-    plan = variant(project, lock_steps.Dice(), lock_steps.After())
-    write(project, plan)
-    build(project, plan)
-    (project / "t.txt").write_text("other")
-    assert set(states(build(project, plan, frozen(project, plan))).values()) == {"cached"}
-
-
 def test_a_frozen_build_without_source_and_record_names_both(project):
-    plan = variant(project)
-    build(project, plan)
-    lock = write(project, plan)
-    lose_records(project)
+    plan, lock = built(project)
+    lose(project)
     (project / "t.txt").unlink()
-    events = build(project, plan, frozen(project, plan))
+    events = frozen_build(project, plan)
     assert states(events) == {"read": "failed"}
     error = next(event.error for event in events if isinstance(event, Ended))
     assert "t.txt" in error.what
@@ -174,18 +150,11 @@ def edited_code(monkeypatch):
     monkeypatch.setattr(closure, "of_step", lambda *its: replace(of_step(*its), digest=Digest("0" * 32)))
 
 
-def lose_records(project):
-    for record in (project / "cache" / "records").glob("*.json"):
-        record.unlink()
-
-
 def test_a_frozen_build_builds_nothing_anew_whose_code_is_not_the_locked_code(project, monkeypatch):
-    plan = variant(project, lock_steps.Local())
-    build(project, plan)
-    write(project, plan)
-    lose_records(project)
+    plan, _ = built(project, lock_steps.Local())
+    lose(project)
     edited_code(monkeypatch)
-    events = build(project, plan, frozen(project, plan))
+    events = frozen_build(project, plan)
     assert not [event for event in events if isinstance(event, Started)]
     error = next(event.error for event in events if isinstance(event, Ended))
     assert error.exit is Exit.USAGE
@@ -194,9 +163,7 @@ def test_a_frozen_build_builds_nothing_anew_whose_code_is_not_the_locked_code(pr
 
 
 def test_a_lock_that_states_no_version_is_of_an_older_one_and_gets_its_version_with_its_next_change(project):
-    plan = variant(project)
-    build(project, plan)
-    lock = write(project, plan)
+    plan, lock = built(project)
     path = project / "r.lock"
     lock_edits.edit(path, f"recipe: {distribution.version()}\n", "")
     old = path.read_text()
@@ -224,14 +191,12 @@ def test_a_locked_build_counts_the_steps_whose_code_came_with_another_version(pr
 
 
 def test_a_frozen_build_of_another_version_finds_records_whose_keys_have_other_rows_now(project, monkeypatch):
-    plan = variant(project, lock_steps.Local())
-    build(project, plan)
-    write(project, plan)
+    plan, _ = built(project, lock_steps.Local())
     edited_code(monkeypatch)
     monkeypatch.setattr(lock_steps.Local, "tools", ("pyyaml",))
-    assert set(states(build(project, plan, frozen(project, plan))).values()) == {"cached", "failed"}
+    assert set(states(frozen_build(project, plan)).values()) == {"cached", "failed"}
     monkeypatch.setattr(distribution, "version", lambda: "99.0")
-    assert set(states(build(project, plan, frozen(project, plan))).values()) == {"cached"}
+    assert set(states(frozen_build(project, plan)).values()) == {"cached"}
     recipe = project / "r.yaml"
     recipe.write_text(recipe.read_text() + "precision: int8\n")
     with pytest.raises(LockError, match="1 row differs"):
@@ -256,16 +221,6 @@ def test_a_step_with_other_code_in_another_variant_is_locked_and_found_under_bot
     for each in (one, other):
         locked(project, each, partly=True)
         assert set(states(build(project, each, frozen(project, each, partly=True))).values()) == {"cached"}
-
-
-def test_a_source_below_the_project_is_called_by_its_path_there(project):
-    assert list(write(project, variant(project)).sources) == ["t.txt"]
-
-
-def test_no_lock_is_an_error_that_says_how_to_write_one(project):
-    with pytest.raises(LockError, match="has no lock") as caught:
-        locked(project, variant(project))
-    assert "recipe lock" in caught.value.hint
 
 
 def test_a_lock_lies_beside_its_recipe_and_belongs_to_one(tmp_path):
@@ -301,3 +256,20 @@ def test_a_lock_tells_the_keys_of_this_machine_and_of_all_others():
     here = LockedVariant({}, {"export": LockedJob(output=LockedOutput("a" * 32))})
     other = ({"cpu.isa": "avx2"}, ("r", "validate"), LockedOutput("b" * 32))
     assert Lock({}, {}, {}, {"r": here}, sections([other])).output_keys() == {"a" * 32, "b" * 32}
+
+
+@pytest.mark.usefixtures("isa")
+def test_each_line_of_a_lock_that_is_edited_is_refused_before_anything_is_built(project, monkeypatch):
+    monkeypatch.setattr(lock_steps.Local, "variables", ("OF_A_TEST",))
+    monkeypatch.setenv("OF_A_TEST", "1")
+    plan, _ = built(project, lock_steps.Dice(), lock_steps.Count(), lock_steps.Decide(), lock_steps.Local())
+    path, refused = project / "r.lock", 0
+    assert locking.locks_of([plan], Refusals())
+    for edit, edited in lock_edits.edits(path.read_text()):
+        path.write_text(edited)
+        refusals = Refusals()
+        assert locking.locks_of([plan], refusals) == {}, edit
+        with pytest.raises(RecipeError):
+            refusals.refuse(1)
+        refused += 1
+    assert refused > 150

@@ -6,7 +6,7 @@ import shutil
 import lock_edits
 import lock_steps
 import pytest
-from lock_builds import build, frozen, locked, states, variant, write
+from lock_builds import build, built, frozen, locked, states, write
 
 from engine.builder.job import Job
 from engine.errors import LockError
@@ -15,9 +15,8 @@ from engine.lockfile.observe import report_of, report_rows
 from engine.step import REPORT
 from engine.store.store import Store
 
-
-def plan_of(project):
-    return variant(project, lock_steps.Count(), lock_steps.Decide())
+STEPS = (lock_steps.Count(), lock_steps.Decide())
+pytestmark = pytest.mark.usefixtures("isa")
 
 
 def outputs(lock):
@@ -38,17 +37,12 @@ def test_rows_of_a_report_are_read_back():
     rows = report_rows(job, report)
     assert rows == {"number": "7", "by_name.a.b": "7", "by_name.c": "1", "unit": '"1"'}
     assert report_of(rows) == report
-
-
-def test_fields_that_the_lock_does_not_name_are_left_out():
     assert report_rows(Job("r", "decide", lock_steps.Decide(), {}), {"chosen": "x", "more": 1}) == {"chosen": "x"}
 
 
-def test_the_lock_has_the_figures_and_the_artifacts_that_follow_from_them(project, isa):
-    isa("avx2")
-    plan = plan_of(project)
-    build(project, plan)
-    locked_outputs = outputs(write(project, plan))
+def test_the_lock_has_the_figures_and_the_artifacts_that_follow_from_them(project):
+    _, lock = built(project, *STEPS)
+    locked_outputs = outputs(lock)
     assert set(locked_outputs["count"].report) == {"number", "by_name.a.b", "by_name.c", "unit"}
     assert locked_outputs["decide"].report == {"chosen": "this one"}
     assert locked_outputs["count"].artifact
@@ -57,22 +51,22 @@ def test_the_lock_has_the_figures_and_the_artifacts_that_follow_from_them(projec
 
 
 @pytest.mark.parametrize("look", [locked, frozen])
-def test_a_build_with_the_lock_measures_nothing_again_with_an_empty_store(project, isa, look):
-    isa("avx2")
-    plan = plan_of(project)
-    build(project, plan)
+def test_a_build_with_the_lock_measures_nothing_again_with_an_empty_store(project, look):
+    plan, _ = built(project, *STEPS)
     before = number(project, plan)
     shutil.rmtree(project / "cache")
     events = build(project, plan, look(project, plan))
     assert states(events) == {"read": "built", "count": "cached", "decide": "built"}
     assert number(project, plan) == before
     assert set(states(build(project, plan)).values()) == {"cached"}
+    store = Store(project / "cache")
+    [record] = [each for each in store.records() if each.job == "count"]
+    assert json.loads((store.artifact_path(record.artifact) / REPORT).read_text()) == record.report
+    assert store.find(record.key) is not None
 
 
-def test_a_build_with_the_lock_takes_the_locked_figures_and_not_those_of_the_store(project, isa):
-    isa("avx2")
-    plan = plan_of(project)
-    build(project, plan)
+def test_a_build_with_the_lock_takes_the_locked_figures_and_not_those_of_the_store(project):
+    plan, _ = built(project, *STEPS)
     before = number(project, plan)
     text = (project / "r.lock").read_text()
     build(project, plan, force=frozenset({"count"}))
@@ -84,20 +78,14 @@ def test_a_build_with_the_lock_takes_the_locked_figures_and_not_those_of_the_sto
 
 
 def test_a_machine_of_another_kind_measures_for_itself(project, isa):
-    isa("avx2")
-    plan = plan_of(project)
-    build(project, plan)
-    write(project, plan)
+    plan, _ = built(project, *STEPS)
     isa("avx2 avx512f")
     assert states(build(project, plan, locked(project, plan)))["count"] == "built"
     assert len(write(project, plan).machines) == 2
 
 
-def test_edited_figures_are_refused(project, isa):
-    isa("avx2")
-    plan = plan_of(project)
-    build(project, plan)
-    write(project, plan)
+def test_edited_figures_are_refused(project):
+    plan, _ = built(project, *STEPS)
     lock = project / "r.lock"
     edited = lock.read_text().replace("by_name.c: 1", "by_name.c: 2").replace("by_name.c: '1'", "by_name.c: '2'")
     assert edited != lock.read_text()
@@ -107,21 +95,3 @@ def test_edited_figures_are_refused(project, isa):
     [error] = [event.error for event in events if isinstance(event, Ended) and event.error is not None]
     assert isinstance(error, LockError)
     assert "were edited" in error.what
-
-
-def test_what_was_filed_is_whole_and_is_the_report(project, isa):
-    isa("avx2")
-    plan = plan_of(project)
-    build(project, plan)
-    write(project, plan)
-    shutil.rmtree(project / "cache")
-    build(project, plan, locked(project, plan))
-    store = Store(project / "cache")
-    [record] = [each for each in map(store.read, _keys(project)) if each is not None and each.job == "count"]
-    written = json.loads((store.artifact_path(record.artifact) / REPORT).read_text())
-    assert written == record.report
-    assert store.find(record.key) is not None
-
-
-def _keys(project):
-    return [path.stem for path in (project / "cache" / "records").iterdir()]

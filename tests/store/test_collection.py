@@ -8,6 +8,7 @@ from stores import put
 
 from engine import snapshot
 from engine.errors import StoreError
+from engine.key import digest_of
 from engine.store import collection, verification
 from engine.store.collection import CollectionLimits, collect
 from engine.store.store import Store
@@ -15,6 +16,7 @@ from engine.system import watched
 
 DAY = 86400.0
 KEYS = [{"step": "x", "options.n": str(number)} for number in range(4)]
+KEY_OF_FIRST = digest_of(KEYS[0])
 
 
 @pytest.fixture
@@ -48,43 +50,26 @@ def test_without_limits_only_leftovers_go(store):
     assert verification.verify(store.root, parallel=1).damages == []
 
 
-def test_by_age(store):
-    result = collect(store, CollectionLimits(older_than_seconds=2.5 * DAY), dry_run=False)
-    assert [record.key for record, _ in result.records] == KEYS[:2]
-    assert (result.bytes, result.left_bytes) == (1000, 1500)
-    assert left(store) == [2, 3]
-
-
-def test_by_size_the_longest_unused_first(store):
-    result = collect(store, CollectionLimits(max_bytes=1600), dry_run=False)
-    assert len(result.records) == 2
-    assert left(store) == [2, 3]
+@pytest.mark.parametrize(
+    ("limits", "gone"),
+    [({"older_than_seconds": 2.5 * DAY}, [0, 1]), ({"max_bytes": 1600}, [0, 1]), ({"reach": {KEY_OF_FIRST}}, [1, 2, 3]),
+     ({"reach": {KEY_OF_FIRST}, "older_than_seconds": 1}, [1, 2, 3])],
+    ids=["age", "size, the longest unused first", "reach", "what is reached stays whatever its age"],
+)  # fmt: skip
+def test_a_collection_removes_what_the_limits_name_and_a_dry_run_says_the_same(store, limits, gone):
+    dry = collect(store, CollectionLimits(**limits), dry_run=True)
+    assert left(store) == [0, 1, 2, 3]
+    real = collect(store, CollectionLimits(**limits), dry_run=False)
+    assert [record for record, _ in dry.records] == [record for record, _ in real.records]
+    assert (dry.bytes, dry.left_bytes) == (real.bytes, real.left_bytes)
+    assert [KEYS.index(record.key) for record, _ in real.records] == gone
+    assert (real.bytes, real.left_bytes) == (500 * len(gone), 500 + 500 * (4 - len(gone)))
+    assert left(store) == [number for number in range(4) if number not in gone]
 
 
 def test_what_is_shared_frees_nothing(store):
     assert len(collect(store, CollectionLimits(max_bytes=2499), dry_run=True).records) == 1
     assert len(collect(store, CollectionLimits(max_bytes=499), dry_run=True).records) == 4
-
-
-def test_by_reach(store):
-    kept = {Store(store.root).find(KEYS[0]).digest}
-    collect(store, CollectionLimits(reach=kept), dry_run=False)
-    assert left(store) == [0]
-
-
-def test_what_is_reached_stays_whatever_its_age(store):
-    kept = {Store(store.root).find(KEYS[0]).digest}
-    collect(store, CollectionLimits(reach=kept, older_than_seconds=1), dry_run=False)
-    assert left(store) == [0]
-
-
-def test_a_dry_run_removes_nothing_and_says_the_same(store):
-    limits = CollectionLimits(older_than_seconds=2.5 * DAY)
-    dry = collect(store, limits, dry_run=True)
-    assert left(store) == [0, 1, 2, 3]
-    real = collect(store, limits, dry_run=False)
-    assert [record for record, _ in dry.records] == [record for record, _ in real.records]
-    assert (dry.bytes, dry.left_bytes) == (real.bytes, real.left_bytes)
 
 
 def test_what_a_running_build_uses_stays(store):

@@ -46,18 +46,13 @@ def test_who_waited_on_the_file_of_a_released_lock_does_not_hold_it(tmp_path):
     second.release()
 
 
-def test_locks_are_known_to_work_here_and_not_to_work_elsewhere(tmp_path, no_locks):
-    assert not file_lock.work(tmp_path)
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_locks_work_on_this_disk(tmp_path):
+def test_locks_are_known_to_work_here_and_not_where_they_are_refused_or_exclude_nobody(tmp_path, monkeypatch, request):
     assert file_lock.work(tmp_path)
-
-
-def test_locks_that_exclude_nobody_are_no_locks(tmp_path, monkeypatch):
     monkeypatch.setattr(fcntl, "flock", lambda *_: None)
     assert not file_lock.work(tmp_path)
+    request.getfixturevalue("no_locks")
+    assert not file_lock.work(tmp_path)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_without_locks_a_store_is_usable_and_nobody_sweeps(tmp_path, no_locks):

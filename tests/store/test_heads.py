@@ -12,6 +12,7 @@ from engine.store.store import Store
 
 ONE, TWO = (Digest(digit * 32) for digit in "12")
 RECIPE = "name: two\nmodel: {source: hf:a/b}\ntarget: {device: cpu}\n"
+MATRIX = "matrix: {precision: [fp32, int8]}\n"
 ON_DISK = {
     "name": "one",
     "recipe": {"recipe.name": "one"},
@@ -32,21 +33,40 @@ def store(tmp_path):
 @pytest.fixture
 def recipe(tmp_path):
     """A recipe with a note of its own."""
-    (tmp_path / "one.yaml").write_text(RECIPE)
-    [loaded] = load(tmp_path / "one.yaml", must_exist=False)
-    return subject_of(loaded)
+    return loaded_from(tmp_path)
+
+
+def keep(store, recipe, jobs, unfinished=None):
+    """Keep the notes of a build, and write them."""
+    notes = Heads(store.notes)
+    notes.keep(recipe, jobs, unfinished)
+    notes.save()
+    return notes
+
+
+def variants_from(folder, name="one.yaml", recipe=RECIPE):
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "pyproject.toml").write_text("")
+    (folder / name).write_text(recipe)
+    return [subject_of(loaded) for loaded in load(folder / name, must_exist=False)]
+
+
+def loaded_from(*words, **options):
+    [subject] = variants_from(*words, **options)
+    return subject
+
+
+def build_once(store, recipe):
+    keep(store, recipe, {"fetch": JobNote(run=ONE, key=ONE)})
 
 
 def test_after_failed_builds_the_results_are_those_of_the_last_that_passed(store, recipe):
     fetched, exported = JobNote(run=ONE, key=ONE), JobNote(run=TWO, key=TWO)
     Heads(store.notes).keep(recipe, {})
-    notes = Heads(store.notes)
-    notes.keep(recipe, {"fetch": fetched, "export": fetched})
-    notes.save()
+    keep(store, recipe, {"fetch": fetched, "export": fetched})
     for why in ("failed in fuse: no", "stopped before export"):
-        notes = Heads(store.notes)
-        notes.keep(recipe, {"export": exported}, Unfinished(why, keeps_earlier=True, jobs={"export": TWO}))
-        notes.save()
+        unfinished = Unfinished(why, keeps_earlier=True, jobs={"export": TWO})
+        notes = keep(store, recipe, {"export": exported}, unfinished)
     head = Heads(store.notes).of(recipe)
     assert head.failed.why == "stopped before export"
     assert head.results.jobs == {"fetch": ONE, "export": ONE}
@@ -110,12 +130,8 @@ def test_a_note_without_a_time_was_last_used_never(store):
 
 
 def test_jobs_that_a_build_did_not_get_to_keep_their_note(store, recipe):
-    first = Heads(store.notes)
-    first.keep(recipe, {"fetch": JobNote(run=ONE, key=ONE), "export": JobNote(run=ONE)})
-    first.save()
-    second = Heads(store.notes)
-    second.keep(recipe, {"export": JobNote(run=TWO)})
-    second.save()
+    keep(store, recipe, {"fetch": JobNote(run=ONE, key=ONE), "export": JobNote(run=ONE)})
+    keep(store, recipe, {"export": JobNote(run=TWO)})
     assert Heads(store.notes).of(recipe).jobs == {"fetch": JobNote(run=ONE, key=ONE), "export": JobNote(run=TWO)}
 
 
@@ -146,35 +162,15 @@ def test_a_job_that_fails_keeps_what_it_made_before():
     assert heads.job_note(needs, TWO, before, record).memory == 9
 
 
-def loaded_from(folder, name="one.yaml", recipe=RECIPE):
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "pyproject.toml").write_text("")
-    (folder / name).write_text(recipe)
-    [loaded] = load(folder / name, must_exist=False)
-    return subject_of(loaded)
-
-
-def build_once(store, recipe):
-    built = Heads(store.notes)
-    built.keep(recipe, {"fetch": JobNote(run=ONE, key=ONE)})
-    built.save()
-
-
 @pytest.mark.parametrize(
     ("place", "name"),
     [("project", "copy.yaml"), ("project/sub", "one.yaml"), ("other", "one.yaml")],
     ids=["a copied or renamed recipe file", "a file in another folder", "another project with equal paths"],
 )
 def test_a_recipe_of_another_file_never_has_this_recipes_last_build(tmp_path, place, name):
-    store = Store(tmp_path / "shared")
-    build_once(store, loaded_from(tmp_path / "project"))
-    assert Heads(store.notes).of(loaded_from(tmp_path / place, name)) == NEVER
-
-
-def test_another_project_may_use_the_store_inside_this_project(tmp_path):
-    store = Store(tmp_path / "project" / "cache")
-    build_once(store, loaded_from(tmp_path / "project"))
-    assert Heads(store.notes).of(loaded_from(tmp_path / "other")) == NEVER
+    for store in (Store(tmp_path / "shared"), Store(tmp_path / "project" / "cache")):
+        build_once(store, loaded_from(tmp_path / "project"))
+        assert Heads(store.notes).of(loaded_from(tmp_path / place, name)) == NEVER
 
 
 def test_a_recipe_that_gets_another_name_keeps_its_last_build(tmp_path):
@@ -185,27 +181,23 @@ def test_a_recipe_that_gets_another_name_keeps_its_last_build(tmp_path):
 
 
 def test_a_variant_that_gets_a_field_by_include_keeps_its_last_build(tmp_path):
-    store, path = Store(tmp_path / "cache"), tmp_path / "one.yaml"
-    recipe = RECIPE.replace("two", "two-${precision}")
-    path.write_text(recipe + "matrix: {precision: [fp32, int8]}\n")
-    first, second = map(subject_of, load(path, must_exist=False))
+    store, recipe = Store(tmp_path / "cache"), RECIPE.replace("two", "two-${precision}")
+    first, second = variants_from(tmp_path, recipe=recipe + MATRIX)
     build_once(store, first)
-    path.write_text(recipe + "matrix: {precision: [fp32, int8], include: [{target.isa: avx2}]}\n")
-    again, other = map(subject_of, load(path, must_exist=False))
+    again, other = variants_from(tmp_path, recipe=recipe + MATRIX.replace("}", ", include: [{target.isa: avx2}]}"))
     assert (again.name, other.name) == (first.name, second.name)
     assert again.variant != first.variant
     assert Heads(store.notes).of(again).jobs
     assert Heads(store.notes).of(other) == NEVER
 
 
-def test_a_variant_with_another_label_has_no_last_build(tmp_path):
+def test_a_variant_with_another_label_has_no_last_build_and_is_compared_with_none(tmp_path):
     store = Store(tmp_path / "cache")
-    matrix = "matrix: {precision: [fp32, int8]}\n"
-    (tmp_path / "one.yaml").write_text(RECIPE + matrix)
-    first, second = map(subject_of, load(tmp_path / "one.yaml", must_exist=False))
+    first, second = variants_from(tmp_path, recipe=RECIPE + MATRIX)
     build_once(store, first)
     assert Heads(store.notes).of(first).jobs
     assert Heads(store.notes).of(second) == NEVER
+    assert Heads(store.notes).before(second) == (NEVER, "")
 
 
 def test_a_project_that_moves_with_its_store_keeps_its_last_builds(tmp_path):
@@ -237,9 +229,7 @@ def test_jobs_that_the_first_build_of_a_renamed_recipe_did_not_reach_keep_their_
     build_once(store, loaded_from(tmp_path))
     (tmp_path / "one.yaml").unlink()
     renamed = loaded_from(tmp_path, "new.yaml")
-    first = Heads(store.notes)
-    first.keep(renamed, {"export": JobNote(run=TWO)})
-    first.save()
+    keep(store, renamed, {"export": JobNote(run=TWO)})
     assert Heads(store.notes).of(renamed).jobs == {"fetch": JobNote(run=ONE, key=ONE), "export": JobNote(run=TWO)}
     assert Heads(store.notes).before(renamed)[1] == ""
 
@@ -254,11 +244,3 @@ def test_a_link_that_leads_to_another_file_is_compared_with_its_own_last_build(t
     head, path = Heads(store.notes).before(loaded_from(tmp_path, "link.yaml"))
     assert (head.name, path) == ("two", "")
     assert Heads(store.notes).before(loaded_from(tmp_path, "two.yaml")) == (NEVER, "")
-
-
-def test_a_new_variant_beside_the_others_is_compared_with_none(tmp_path):
-    store = Store(tmp_path / "cache")
-    (tmp_path / "one.yaml").write_text(RECIPE + "matrix: {precision: [fp32, int8]}\n")
-    first, second = map(subject_of, load(tmp_path / "one.yaml", must_exist=False))
-    build_once(store, first)
-    assert Heads(store.notes).before(second) == (NEVER, "")

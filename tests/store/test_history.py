@@ -1,5 +1,7 @@
 """The history of a variant's builds, as a note of the store."""
 
+from dataclasses import replace
+
 import pytest
 
 from engine.digest import Digest
@@ -46,26 +48,21 @@ def test_builds_are_kept_in_order_and_read_as_they_were(store, subjects):
 
 
 def test_a_build_that_fails_as_the_last_one_did_is_noted_once(store, subjects):
-    failure = {"state": "failed", "error": "too slow"}
+    failed = build(1.0, state="failed")
+    failed = replace(failed, runs=(JobRun("bench", state="failed", seconds=1.0, error="too slow"),))
     for at in (1.0, 2.0, 3.0):
-        history.add(
-            store.notes,
-            subjects[0],
-            PastBuild(
-                at=at, name="x", state="failed", jobs={"fuse": ONE}, runs=(JobRun("bench", seconds=1.0, **failure),)
-            ),
-        )
+        history.add(store.notes, subjects[0], replace(failed, at=at))
     assert [each.at for each in history.of(store.notes, subjects[0])] == [1.0]
     history.add(store.notes, subjects[0], build(4.0))
     history.add(store.notes, subjects[0], build(5.0))  # a job was built again
     assert [each.at for each in history.of(store.notes, subjects[0])] == [1.0, 4.0, 5.0]
 
 
-def test_the_oldest_builds_leave_a_full_history(store, subjects):
-    for at in range(history.KEPT + 3):
+def test_the_oldest_builds_leave_a_full_history(store, subjects, monkeypatch):
+    monkeypatch.setattr(history, "KEPT", 5)
+    for at in range(8):
         history.add(store.notes, subjects[0], build(float(at)))
-    builds = history.of(store.notes, subjects[0])
-    assert (len(builds), builds[0].at) == (history.KEPT, 3.0)
+    assert [each.at for each in history.of(store.notes, subjects[0])] == [3.0, 4.0, 5.0, 6.0, 7.0]
 
 
 def test_a_build_of_another_form_is_left_out_and_a_damaged_note_is_empty(store, subjects):

@@ -3,6 +3,7 @@
 import os
 import shutil
 import socket
+import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -14,7 +15,7 @@ from engine.errors import StoreError
 from engine.key import key_of
 from engine.store import file_lock, output
 from engine.store import materialize as materializing
-from engine.store.materialize import UNFINISHED, is_in_place, marker, materialize
+from engine.store.materialize import UNFINISHED, exchange, is_in_place, marker, materialize
 from engine.store.store import Store
 
 FILES = {"config.pbtxt": "name", "1/model.onnx": "graph"}
@@ -125,25 +126,18 @@ def test_whatever_does_not_belong_to_a_package_is_repaired(harm, store, record, 
     assert {path.name for path in place.parent.iterdir()} - {"moved", "away"} == {"net", ".net.artifact"}
 
 
-def test_a_link_in_the_place_of_the_marker_is_replaced_and_not_followed(store, record, place, tmp_path):
-    precious = tmp_path / "precious"
-    precious.write_text("mine")
-    replaced(marker(place), lambda path: path.symlink_to(precious))
-    materialize(store, record, place)
-    assert precious.read_text() == "mine"
-    assert is_in_place(store, record, place)
-
-
-def test_what_lies_behind_a_link_in_the_place_of_the_package_is_not_touched(store, record, place):
+def test_what_lies_behind_a_link_in_the_place_of_the_package_or_its_marker_is_not_touched(store, record, place):
     mine = place.with_name("mine")
     mine.mkdir()
     (mine / "file").write_text("mine")
-    elsewhere(place)
-    place.unlink()
+    replaced(marker(place), lambda path: path.symlink_to(mine / "file"))
+    materialize(store, record, place)
+    shutil.rmtree(place)
     place.symlink_to("mine")
     materialize(store, record, place)
     assert (mine / "file").read_text() == "mine"
     assert is_exact(place)
+    assert is_in_place(store, record, place)
 
 
 @pytest.mark.parametrize("stranger", ["file", "folder", "link", "link to nothing", "pipe"])
@@ -193,7 +187,8 @@ def test_a_builder_that_fails_leaves_the_package_and_nothing_beside_it(store, re
 
 def test_a_package_is_replaced_on_a_system_that_cannot_exchange_folders(store, record, place, monkeypatch):
     (place / "config.pbtxt").write_text("older")
-    monkeypatch.setattr(materializing, "exchange", lambda *_: False)
+    monkeypatch.setattr(sys, "platform", "darwin")
+    assert not exchange(place, place.parent)
     materialize(store, record, place)
     assert is_exact(place)
     assert sorted(path.name for path in place.parent.iterdir()) == [".net.artifact", "net"]
@@ -223,6 +218,23 @@ def test_builders_of_several_stores_take_turns_at_one_package(record, place, sto
     assert most == [1] * len(stores)
     assert is_exact(place)
     assert sorted(path.name for path in place.parent.iterdir()) == [".net.artifact", "net"]
+
+
+def test_two_folders_or_links_are_exchanged_themselves(tmp_path):
+    one, other, link = (tmp_path / name for name in ("one", "other", "link"))
+    for folder in (one, other):
+        folder.mkdir()
+        (folder / "name").write_text(folder.name)
+    if not exchange(one, other):
+        pytest.skip(f"the file system of {tmp_path} cannot exchange two folders")
+    assert [(folder / "name").read_text() for folder in (one, other)] == ["other", "one"]
+    link.symlink_to(other)
+    assert exchange(one, link)
+    assert one.is_symlink()
+    assert [(folder / "name").read_text() for folder in (link, other)] == ["other", "one"]
+    with pytest.raises(FileNotFoundError) as caught:
+        exchange(one, tmp_path / "missing")
+    assert (caught.value.filename, caught.value.filename2) == (str(one), str(tmp_path / "missing"))
 
 
 def test_the_unfinished_folder_of_another_package_stays(store, record, place):
@@ -255,17 +267,3 @@ def test_folders_that_ending_builders_remove_are_made_again(tmp_path, monkeypatc
         assert folder.is_dir()
     assert not errors
     assert list(tmp_path.iterdir()) == []
-
-
-def test_builders_that_write_one_package_take_turns(tmp_path):
-    inside = []
-
-    def write():
-        for _ in range(20):
-            with materializing._turn(tmp_path / "package") as folder:
-                inside.append(len(list(folder.parent.iterdir())))
-
-    with ThreadPoolExecutor(4) as threads:
-        for done in [threads.submit(write) for _ in range(4)]:
-            done.result()
-    assert inside == [2] * 80, "only the lock and one builder's folder lie there"

@@ -30,13 +30,8 @@ def known(project, step):
 
 
 def test_a_later_run_finds_what_an_earlier_one_left(project):
-    assert [known(project, Tune(number=number)) for number in (1, 2, 3)] == [0, 1, 2]
-
-
-def test_what_is_kept_for_one_gpu_is_not_lent_to_another(project):
-    known(project, Tune(number=1))
-    assert known(project, Tune(number=2, gpu="A10")) == 0
-    assert known(project, Tune(number=3, gpu="A10")) == 1
+    assert [known(project, Tune(number=number)) for number in (1, 2)] == [0, 1]
+    assert known(project, Tune(number=3, gpu="A10")) == 0, "what is kept for one GPU is not lent to another"
 
 
 def test_a_run_that_fails_leaves_nothing(project, store):
@@ -44,26 +39,38 @@ def test_a_run_that_fails_leaves_nothing(project, store):
     assert not store.layout.kept.exists()
 
 
-def test_a_damaged_file_is_not_lent_and_verify_takes_it_away(project, store):
-    known(project, Tune(number=1))
+@pytest.fixture
+def kept(store, tmp_path):
+    """The kept file `tuning` of a store."""
+    (tmp_path / "made").write_text("timings")
+    store.notes.take("tuning", tmp_path / "made")
     [path] = store.layout.kept.iterdir()
-    path.write_bytes(path.read_bytes()[:-1] + b"!")
-    assert known(project, Tune(number=2)) == 0
-    path.write_bytes(b"short")
+    return path
+
+
+def test_a_damaged_file_is_not_lent_and_verify_takes_it_away(store, kept, tmp_path):
+    place = tmp_path / "lent"
+    store.notes.lend("tuning", place)
+    assert place.read_text() == "timings"
+    place.unlink()
+    for raw in (kept.read_bytes()[:-1] + b"!", b"short"):
+        kept.write_bytes(raw)
+        store.notes.lend("tuning", place)
+        assert not place.exists()
     verdict = verification.verify(store.root, parallel=1)
-    assert [damage.path for damage in verdict.damages] == [path]
-    assert not path.exists()
-    assert known(project, Tune(number=3)) == 0
+    assert [damage.path for damage in verdict.damages] == [kept]
+    assert not kept.exists()
 
 
-def test_what_nobody_used_for_long_is_collected(project, store):
-    known(project, Tune(number=1))
-    [path] = store.layout.kept.iterdir()
-    collect(store, CollectionLimits(older_than_seconds=3600.0), dry_run=False)
-    assert path.exists()
-    os.utime(path, (0, 0))
-    collect(store, CollectionLimits(older_than_seconds=3600.0), dry_run=False)
-    assert not path.exists()
+def test_what_nobody_used_for_long_is_collected(store, kept, tmp_path):
+    limits = CollectionLimits(older_than_seconds=3600.0)
+    os.utime(kept, (0, 0))
+    store.notes.lend("tuning", tmp_path / "lent")
+    collect(store, limits, dry_run=False)
+    assert kept.exists(), "to lend it is to use it"
+    os.utime(kept, (0, 0))
+    collect(store, limits, dry_run=False)
+    assert not kept.exists()
 
 
 def test_a_step_keeps_nothing_unless_it_says_by_which_rows():

@@ -11,36 +11,35 @@ from engine.errors import UsageError
 from engine.store.opening import open_store
 
 
-def calling(*names):
-    """Return the modules of the program that call a function or class of one of these names."""
+def nodes(*names):
+    """Yield the syntax nodes of the program that may be about one of these names, each with its module."""
     folder = Path(engine.__file__).parent
-    return {
-        path.relative_to(folder).as_posix()
-        for path in folder.rglob("*.py")
-        for node in ast.walk(ast.parse(path.read_text()))
-        if isinstance(node, ast.Call) and (getattr(node.func, "id", None) or getattr(node.func, "attr", None)) in names
-    }
+    for path in folder.rglob("*.py"):
+        text = path.read_text()
+        if any(name in text for name in names):
+            yield from ((path.relative_to(folder).as_posix(), node) for node in ast.walk(ast.parse(text)))
+
+
+def calling(name):
+    """Return the modules of the program that call a function or class of this name."""
+    called = ((module, node.func) for module, node in nodes(f"{name}(") if isinstance(node, ast.Call))
+    return {module for module, each in called if name in (getattr(each, "id", None), getattr(each, "attr", None))}
 
 
 def naming_aside(name):
     """Return the modules that import a class under another name, or inherit from it."""
-    folder = Path(engine.__file__).parent
     return {
-        path.relative_to(folder).as_posix()
-        for path in folder.rglob("*.py")
-        for node in ast.walk(ast.parse(path.read_text()))
+        module
+        for module, node in nodes(f"{name} as", f"({name}")
         if (isinstance(node, ast.ImportFrom) and any(each.name == name and each.asname for each in node.names))
         or (isinstance(node, ast.ClassDef) and any(getattr(base, "id", None) == name for base in node.bases))
     }
 
 
-def test_only_one_module_makes_stores_and_every_command_asks_it():
+def test_one_module_makes_stores_and_every_command_asks_it_and_remotes_are_made_there_and_for_archives():
     assert calling("Store") == {"store/opening.py"}
     assert naming_aside("Store") == set()
     assert {"api.py", "builder/plan_cache.py", "commands/cache_sharing.py"} <= calling("open_store")
-
-
-def test_only_this_module_and_that_of_archives_make_remotes_behind_stores():
     assert calling("Tier") == {"store/opening.py", "commands/cache_sharing.py"}
 
 

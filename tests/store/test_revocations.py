@@ -9,6 +9,7 @@ import pytest
 from stores import put
 
 from engine.store import revocations
+from engine.store.remote.keys import PublicKey
 from engine.store.sealed import sealed
 from engine.store.store import Store
 
@@ -36,22 +37,22 @@ def store(tmp_path):
     """A store with the files of a record that came from a remote."""
     store = Store(tmp_path / "cache")
     record = put(store, KEY, {"weights": "w"})
-    brought = dataclasses.replace(record, origin={"remote": "s3://team", "signer": revocations.id_of(RAW)})
+    brought = dataclasses.replace(record, origin={"remote": "s3://team", "signer": PublicKey(RAW).id})
     store.write(store.record_path(record.digest), sealed(brought.fields()))
     store.leave()
     return store.root
 
 
-def test_a_record_of_a_revoked_key_is_not_used_without_a_remote(listed, store):
+def test_a_record_of_a_revoked_key_is_not_used_without_a_remote_and_own_records_are(listed, store, monkeypatch):
     listed("# keys", "", f"{TEXT} name=ci")
     assert Store(store).find(KEY) is not None
     listed(f"revoked {TEXT} name=ci")
     assert Store(store).find(KEY) is None
+    own = Store(store.with_name("own"))
+    put(own, KEY, {"weights": "w"})
+    assert own.find(KEY) is not None
     listed()
     assert Store(store).find(KEY) is not None
-
-
-def test_the_environment_revokes_too(listed, store, monkeypatch):
     monkeypatch.setenv("RECIPE_TRUST", f"revoked {TEXT}")
     assert Store(store).find(KEY) is None
 
@@ -59,19 +60,6 @@ def test_the_environment_revokes_too(listed, store, monkeypatch):
 def test_lines_that_are_no_keys_revoke_nothing(listed):
     listed("revoked", "revoked ed25519:?", "revoked other:AAAA", f"{TEXT}")
     assert revocations.revoked() == frozenset()
-
-
-def test_own_records_are_used_whatever_is_revoked(listed, tmp_path):
-    listed(f"revoked {TEXT}")
-    store = Store(tmp_path / "own")
-    put(store, KEY, {"weights": "w"})
-    assert store.find(KEY) is not None
-
-
-def test_the_identifier_is_that_of_envelopes():
-    from engine.store.remote.keys import PublicKey
-
-    assert PublicKey(RAW).id == revocations.id_of(RAW)
 
 
 def test_a_build_without_a_remote_needs_no_cryptography(listed, store):

@@ -55,35 +55,25 @@ def test_a_file_hashed_within_a_tick_of_its_change_is_read_again(notes, tmp_path
     assert len(reads) == 2
 
 
-@pytest.mark.parametrize("replace", [False, True], ids=["in place", "by another file"])
-def test_an_edit_that_keeps_size_and_time_is_seen(notes, tmp_path, replace):
+@pytest.mark.parametrize("edit", ["in place", "by another file", "by an older file"])
+def test_an_edit_that_keeps_size_and_time_is_seen(notes, tmp_path, edit):
+    older = settled(tmp_path / "older", "old")
     file = settled(tmp_path / "weights", "one")
     cache = StatCache(notes)
     before = cache.digest(file)
     status = file.stat()
-    target = tmp_path / "new" if replace else file
-    target.write_text("two")
-    os.utime(target, ns=(status.st_atime_ns, status.st_mtime_ns))
+    target = {"in place": file, "by another file": tmp_path / "new", "by an older file": older}[edit]
+    if target is not older:
+        target.write_text("two")
+        os.utime(target, ns=(status.st_atime_ns, status.st_mtime_ns))
     target.replace(file)
     assert cache.digest(file) != before
 
 
-def test_an_older_file_put_in_its_place_is_seen(notes, tmp_path):
-    older = settled(tmp_path / "older", "one")
-    file = settled(tmp_path / "file", "two")
-    cache = StatCache(notes)
-    before = cache.digest(file)
-    older.replace(file)
-    assert cache.digest(file) != before
-
-
-def test_a_clock_set_back_makes_nothing_settled():
+def test_a_clock_set_back_makes_nothing_settled_and_one_of_whole_seconds_needs_two_of_them():
     now = time.time_ns()
     assert not is_settled((1, 1, 1, 1, now + 10**12), now)
     assert is_settled((1, 1, 1, now + 10**12, now - TICK_NS - 10**6 | 1), now)
-
-
-def test_a_clock_of_whole_seconds_needs_two_of_them():
     second = 1_700_000_000 * 10**9
     assert not is_settled((1, 1, 1, 1, second), second + TICK_NS + 1)
     assert is_settled((1, 1, 1, 1, second), second + COARSE_NS + 1)
@@ -134,32 +124,23 @@ def test_what_no_time_stamp_tells_is_believed_unless_everything_is_read_afresh(n
     assert afresh.contradicted == [str(lying)]
 
 
-def test_what_was_read_afresh_is_what_the_next_build_believes(notes, lying):
+@pytest.mark.parametrize("tells", [True, False])
+def test_what_was_read_afresh_counts_for_the_next_build_also_where_it_cannot_be_remembered(
+    notes, lying, monkeypatch, tells
+):
     afresh = StatCache(notes, afresh=True)
-    afresh.digest(lying)
-    afresh.save()
-    assert StatCache(notes).digest(lying) == digest.of_bytes(b"eno")
-
-
-def test_a_contradicted_digest_is_forgotten_also_where_nothing_new_can_be_remembered(notes, lying, monkeypatch):
-    afresh = StatCache(notes, afresh=True)
-    monkeypatch.setattr(stat_cache, "tells_changes", lambda _: False)
+    monkeypatch.setattr(stat_cache, "tells_changes", lambda _: tells)
     afresh.digest(lying)
     afresh.save()
     assert StatCache(notes).digest(lying) == digest.of_bytes(b"eno")
 
 
 def test_sources_are_read_again_and_a_wrong_digest_is_forgotten(notes, lying, tmp_path):
-    assert list(StatCache(notes).read_outside()) == [(lying, 3, False)]
     cache = StatCache(notes)
-    list(cache.read_outside())
+    cache.digest(settled(tmp_path / "cache" / "stored", "not a source"))
     cache.save()
-    assert list(StatCache(notes).read_outside()) == []
-
-
-def test_stored_files_are_no_sources(notes, tmp_path):
     cache = StatCache(notes)
-    cache.digest(settled(tmp_path / "cache" / "file", "one"))
+    assert list(cache.read_outside()) == [(lying, 3, False)]
     cache.save()
     assert list(StatCache(notes).read_outside()) == []
 

@@ -49,31 +49,25 @@ def site(tmp_path, monkeypatch):
     importlib.invalidate_caches()
 
 
-def row(tmp_path, name="toy", *, afresh=False):
-    """Return the value of the row of a tool, as a new build sees it."""
-    return LiveRows(Store(tmp_path / "cache", afresh=afresh)).tools([name])[name]
+def looked_up(tmp_path, name="toy", *, afresh=False):
+    """Return the value of the row of a tool as a new build sees it, and why it is not the version alone."""
+    importlib.invalidate_caches()
+    live = LiveRows(Store(tmp_path / "cache", afresh=afresh))
+    return live.tools([name])[name], live.reasons.get(name, "")
 
 
 @pytest.fixture
 def value(tmp_path):
-    """Return the value of the row of a tool, as a new build sees it."""
-
-    def of(name="toy"):
-        importlib.invalidate_caches()
-        return row(tmp_path, name)
-
-    return of
+    return lambda name="toy", **how: looked_up(tmp_path, name, **how)[0]
 
 
 @pytest.fixture
 def reason(tmp_path):
-    def of(name="toy"):
-        importlib.invalidate_caches()
-        live = LiveRows(Store(tmp_path / "cache"))
-        live.tools([name])
-        return live.reasons.get(name, "")
+    return lambda name="toy": looked_up(tmp_path, name)[1]
 
-    return of
+
+def content():
+    return content_of(metadata.distribution("toy"), user_cache.notes())
 
 
 def edit_in_place(path, text):
@@ -83,11 +77,6 @@ def edit_in_place(path, text):
         file.write(text.encode().ljust(before.st_size)[: before.st_size])
     os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
     assert path.stat().st_size == before.st_size
-
-
-def test_a_tool_whose_files_are_those_of_its_record_is_known_by_its_version(site, value, reason):
-    assert value() == "1.0"
-    assert reason() == ""
 
 
 @pytest.mark.parametrize(
@@ -110,16 +99,18 @@ def test_a_tool_whose_files_are_those_of_its_record_is_known_by_its_version(site
         lambda site: (site / "toy-1.0.dist-info/RECORD").write_text(""),
         lambda site: fake_wheels.install(site, "toy", "1.0", {}),
         lambda site: (site / "toy.py").write_text("x = 1") and shutil.rmtree(site / "toy"),
+        lambda site: os.mkfifo(site / "toy/pipe.py"),
     ],
     ids=[
         "edited in place with the old time", "rewritten", "data", "machine code", "a missing file", "a single module",
         "an extra module", "an extra extension", "an extra compiled module", "a package beside a module",
         "an extra module in a shared folder", "a checkout of a version control system", "no RECORD",
         "a RECORD without checksums", "an empty RECORD", "a RECORD without modules", "a module in place of the package",
+        "a pipe",
     ],
 )  # fmt: skip
 def test_code_that_the_version_does_not_promise_is_a_row_by_its_content(site, value, reason, change):
-    assert value() == "1.0"
+    assert (value(), reason()) == ("1.0", "")
     change(site)
     assert value().startswith("1.0 (content: "), reason()
     assert reason()
@@ -156,16 +147,12 @@ def test_what_changes_no_code_changes_no_row(site, value, reason, change):
     assert value() == "1.0", reason()
 
 
-def test_the_reason_names_the_file(site, reason):
-    (site / "toy/core.py").write_text("x = 1")
+def test_equal_code_has_an_equal_row_at_every_place(tmp_path, site, value, reason, monkeypatch):
+    """The same patch in another folder, and the same code as a checkout on the import path."""
+    (site / "toy/core.py").write_text("def run():\n    return 2\n")
     assert reason() == "not as it was installed: toy/core.py"
     (site / "toy/words.txt").unlink()
     assert reason() == "not as it was installed: toy/core.py and 1 more"
-
-
-def test_equal_code_has_an_equal_row_at_every_place(tmp_path, site, value, monkeypatch):
-    """The same patch in another folder, and the same code as a checkout on the import path."""
-    (site / "toy/core.py").write_text("def run():\n    return 2\n")
     patched = value()
     elsewhere = tmp_path / "elsewhere"
     shutil.copytree(site, elsewhere)
@@ -224,52 +211,51 @@ def test_of_two_descriptions_the_one_whose_files_exist_counts(site, value):
     fake_wheels.install(site, "toy", "1.0", FILES)
     assert old.is_dir()
     assert value() == "1.0"
-
-
-def test_a_distribution_without_packages_is_known_by_its_version(site, value):
     fake_wheels.install(site, "only-data", "7", {})
-    assert value("only-data") == "7"
+    assert value("only-data") == "7", "it has no packages"
 
 
 def test_a_tool_is_read_once_and_then_known_by_stat_rows(site, tmp_path, monkeypatch):
-    toy = metadata.distribution("toy")
-    before = content_of(toy, user_cache.notes())
+    before = content()
     assert before.watched
     monkeypatch.setattr(tool_contents, "_checksum", None)
-    assert content_of(toy, user_cache.notes()) == before
+    assert content() == before
     shutil.rmtree(site / "toy/__pycache__")  # the folder has another row, the modules have not
-    assert content_of(toy, user_cache.notes()).other == ""
+    assert content().other == ""
     (site / "toy/core.py").write_text("x = 1")
     with pytest.raises(TypeError):
-        content_of(toy, user_cache.notes())
+        content()
 
 
 def test_a_folder_of_the_user_that_cannot_be_written_to_is_left_alone(site, tmp_path):
     assert site.is_dir()
     (tmp_path / "user").write_text("a file")
-    assert content_of(metadata.distribution("toy"), user_cache.notes()).watched
+    assert content().watched
 
 
-def test_the_notes_of_the_user_stay_few(tmp_path):
+def test_the_notes_of_the_user_stay_few(tmp_path, monkeypatch):
+    monkeypatch.setattr(user_cache, "MOST_NOTES", 5)
     notes = user_cache.notes()
-    for number in range(user_cache.MOST_NOTES + 3):
+    for number in range(8):
         notes.keep("tools", str(number), {"number": number})
-    assert len(list((tmp_path / "user/recipe/tools").iterdir())) == user_cache.MOST_NOTES
-    assert notes.get("tools", str(user_cache.MOST_NOTES + 2))
+    assert len(list((tmp_path / "user/recipe/tools").iterdir())) == 5
+    assert notes.get("tools", "7")
 
 
 def test_a_hard_link_or_a_compiled_module_is_no_change_of_a_tool_during_a_job(site, tmp_path):
-    toy = content_of(metadata.distribution("toy"), user_cache.notes())
+    toy = content()
     os.link(site / "toy/core.py", tmp_path / "of another installation")
     (site / "toy/__pycache__/new.cpython-311.pyc").write_text("")
     assert toy.changed_file() is None
     os.link(site / "toy/core.py", tmp_path / "of a third installation")
     assert toy.changed_file() is None
+    (site / "toy/shadow.py").write_text("")
+    assert toy.changed_file() == site / "toy/shadow.py"
 
 
 @pytest.mark.parametrize("keep_time", [False, True])
 def test_an_edit_of_a_tool_during_a_job_is_a_change(site, tmp_path, keep_time):
-    toy, path = content_of(metadata.distribution("toy"), user_cache.notes()), site / "toy/core.py"
+    toy, path = content(), site / "toy/core.py"
     status = path.stat()
     path.write_bytes(bytes(reversed(path.read_bytes())) if keep_time else path.read_bytes())
     if keep_time:
@@ -277,28 +263,22 @@ def test_an_edit_of_a_tool_during_a_job_is_a_change(site, tmp_path, keep_time):
     assert toy.changed_file() == path
 
 
-def test_a_module_that_appears_during_a_job_is_a_change(site, tmp_path):
-    toy = content_of(metadata.distribution("toy"), user_cache.notes())
-    (site / "toy/shadow.py").write_text("")
-    assert toy.changed_file() == site / "toy/shadow.py"
-
-
-def test_a_paranoid_build_reads_a_tool_whose_stat_rows_say_that_nothing_changed(site, tmp_path, monkeypatch):
-    assert row(tmp_path) == "1.0"
+def test_a_paranoid_build_reads_a_tool_whose_stat_rows_say_that_nothing_changed(site, value, monkeypatch):
+    assert value() == "1.0"
     monkeypatch.setattr(tool_contents, "_digest_of", lambda _: "as ever")
-    row(tmp_path, afresh=True)
+    value(afresh=True)
     (site / "toy/core.py").write_text("x = 1")
-    assert row(tmp_path) == "1.0"
-    assert row(tmp_path, afresh=True) != "1.0"
+    assert value() == "1.0"
+    assert value(afresh=True) != "1.0"
 
 
-def test_after_another_mount_of_the_file_system_a_tool_is_read_again(site, tmp_path, monkeypatch):
-    row(tmp_path)
-    assert site.is_dir()
+@pytest.mark.usefixtures("site")
+def test_after_another_mount_of_the_file_system_a_tool_is_read_again(value, monkeypatch):
+    value()
     monkeypatch.setattr(tool_contents, "mounted", lambda _: "another mount")
     monkeypatch.setattr(tool_contents, "_checksum", None)
     with pytest.raises(TypeError):
-        row(tmp_path)
+        value()
 
 
 def test_a_damaged_note_is_a_missing_note(site, value, tmp_path):
@@ -320,11 +300,6 @@ def test_a_tool_that_changes_after_it_was_read_is_named(site, tmp_path):
     assert live.changed_tool(job) == site / "toy/core.py"
 
 
-def test_a_pipe_in_a_package_does_not_hang(site, value):
-    os.mkfifo(site / "toy/pipe.py")
-    assert value() != "1.0"
-
-
 def test_one_row_holds_for_the_wheels_of_every_python(tmp_path, value, monkeypatch):
     """The wheel for another minor version has other names and bytes of its machine code, and the same version."""
     values = set()
@@ -339,6 +314,7 @@ def test_one_row_holds_for_the_wheels_of_every_python(tmp_path, value, monkeypat
     assert values == {"1.0"}
 
 
+@pytest.mark.whole("test_code_that_the_version_does_not_promise_is_a_row_by_its_content")
 def test_installing_a_wheel_again_changes_no_row_and_a_local_file_does(tmp_path, site, value, reason):
     """Real pip: from an index of wheels, again by force, and at last from the file itself."""
     wheels = tmp_path / "wheels"

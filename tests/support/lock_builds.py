@@ -34,8 +34,27 @@ def build(project, plan, lookup=None, **options):
     return list(run([plan], lookup or Lookup(store), LocalExecutor(1), Options(out=project / "build", **options)))
 
 
+def built(project, *steps):
+    """Build steps, and write their lock; return the plan and the lock."""
+    plan = variant(project, *steps)
+    build(project, plan)
+    return plan, write(project, plan)
+
+
+def frozen_build(project, plan):
+    return build(project, plan, frozen(project, plan))
+
+
 def states(events):
     return {event.job: event.state for event in events if isinstance(event, Ended)}
+
+
+def lose(project, *jobs):
+    """Remove the records of jobs from the store; of all jobs, if none is named."""
+    store = Store(project / "cache")
+    for record in list(store.records()):
+        if not jobs or record.job in jobs:
+            store.record_path(record.digest).unlink()
 
 
 def write(project, plan):
@@ -47,15 +66,12 @@ def everywhere(lock):
     return {name: job.output for name, job in lock.variants["r"].jobs.items()}
 
 
-def locked(project, plan, *, partly=False):
-    return _looked_up(project, plan, is_frozen=False, partly=partly)
-
-
 def frozen(project, plan, *, partly=False):
-    return _looked_up(project, plan, is_frozen=True, partly=partly)
+    return locked(project, plan, is_frozen=True, partly=partly)
 
 
-def _looked_up(project, plan, *, is_frozen, partly):
+def locked(project, plan, *, is_frozen=False, partly=False):
+    """Return the look-up of a build with the lock, or raise what `--locked` or `--frozen` refuses."""
     refusals = Refusals()
     locks = locking.locks_of([plan], refusals)
     lookup = locking.lookup_of(Store(project / "cache"), locks, refusals, is_frozen=is_frozen, partly=partly)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from engine import digest
 from engine.key import digest_of
 from engine.store import output
 
@@ -25,9 +24,12 @@ def put(store, key, files, log=b"", job="x"):
         )  # fmt: skip
 
 
-def every_file(root):
-    """Return the files below a folder of a store."""
-    return digest.walk(root)
+def pushed(store, key, files, **fields):
+    """Commit an artifact, and push it to the remote behind the store."""
+    record = put(store, key, files, **fields)
+    store.tier.push(record)
+    assert store.tier.wait() is None
+    return record
 
 
 def flip(path, chance):

@@ -1,13 +1,11 @@
-"""File systems: which are believed, by the table of mounts; what a mapping may change before it is written back."""
+"""File systems: which are believed, by the table of mounts."""
 
-import mmap
 import os
-import time
 
 import pytest
 
 from engine.system import file_systems
-from engine.system.file_systems import kind_of, mount_folder, mounted, tells_changes, write_back
+from engine.system.file_systems import kind_of, mount_folder, mounted, tells_changes
 
 TABLE = """\
 22 1 254:0 / / rw,relatime shared:1 - ext4 /dev/vda rw,discard
@@ -90,18 +88,3 @@ def test_this_machines_own_table_names_the_device_of_a_file(tmp_path):
         number = os.stat(mount_folder(tmp_path)).st_ino
         assert mounted(os.stat(tmp_path).st_dev).endswith(f"/{number}")
     assert mounted(0) is None
-
-
-def test_a_second_write_through_a_mapping_moves_the_times_once_the_file_was_written_back(tmp_path):
-    if not tells_changes(tmp_path):
-        pytest.skip(f"the temporary folder is on {kind_of(tmp_path)}, which does not tell of every change")
-    path = tmp_path / "file"
-    path.write_bytes(b"a" * mmap.PAGESIZE)
-    with path.open("r+b") as file, mmap.mmap(file.fileno(), 0) as mapping:
-        mapping[0:1] = b"b"
-        assert write_back(path)
-        before = path.stat()
-        time.sleep(0.05)
-        mapping[0:1] = b"c"
-        assert path.stat().st_ctime_ns != before.st_ctime_ns
-        assert path.stat().st_mtime_ns != before.st_mtime_ns

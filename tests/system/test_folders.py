@@ -62,17 +62,16 @@ def test_the_help_names_it(capsys):
         assert "-C DIR" in capsys.readouterr().out
 
 
-def test_git_ignores_a_folder_that_was_generated(tmp_path):
+def test_git_ignores_a_folder_that_was_generated_and_one_that_exists_stays_as_it_is(tmp_path):
+    folders.make_generated(tmp_path / "models" / "inner")
+    assert list((tmp_path / "models" / "inner").iterdir()) == []
     folders.make_generated(tmp_path / "build" / "inner")
     (tmp_path / "build" / "inner" / "file").write_text("content")
+    with pytest.raises(FileExistsError):
+        folders.make_generated(tmp_path / "build" / "inner" / "file")
     subprocess.run(["git", "init", "-q", tmp_path], check=True)
     shown = subprocess.run(["git", "-C", tmp_path, "status", "--porcelain"], capture_output=True, text=True, check=True)
     assert shown.stdout == ""
-
-
-def test_a_folder_that_exists_stays_as_it_is(tmp_path):
-    folders.make_generated(tmp_path / "models" / "inner")
-    assert list((tmp_path / "models" / "inner").iterdir()) == []
 
 
 def test_what_is_missing_is_empty_and_what_is_no_folder_is_not(tmp_path):
@@ -81,9 +80,3 @@ def test_what_is_missing_is_empty_and_what_is_no_folder_is_not(tmp_path):
     (tmp_path / "file").touch()
     assert not folders.is_empty(tmp_path)
     assert not folders.is_empty(tmp_path / "file")
-
-
-def test_a_file_in_the_place_of_the_folder_is_an_error(tmp_path):
-    (tmp_path / "build").write_text("mine")
-    with pytest.raises(FileExistsError):
-        folders.make_generated(tmp_path / "build")

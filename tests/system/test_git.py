@@ -32,19 +32,29 @@ def repository(tmp_path):
     return folder
 
 
-def test_files_and_links_are_written_as_git_stores_them(repository, tmp_path):
+@pytest.fixture
+def out(tmp_path):
+    """An empty folder for the files of a commit."""
+    (tmp_path / "out").mkdir()
+    return tmp_path / "out"
+
+
+def test_files_and_links_are_written_as_git_stores_them_whatever_the_attributes_say(repository, out):
+    (repository / "inner" / "plain.txt").write_bytes(b"$Id$\n")
+    (repository / ".gitattributes").write_text("plain.txt text eol=crlf ident\n")
+    run_git(repository, "add", "inner/plain.txt", ".gitattributes")
+    run_git(repository, "commit", "-qm", "two")
     commit = git.find("HEAD", repository / "inner")
     (repository / "inner" / "one.txt").write_text("later")
-    out = tmp_path / "out"
-    out.mkdir()
     git.write(commit, out)
+    assert (out / "inner" / "plain.txt").read_bytes() == b"$Id$\n"
     assert (out / "inner" / "one.txt").read_bytes() == b"one\r\n" * 400_000
     assert (out / "with\nline.txt").read_bytes() == b""
     assert os.readlink(out / "link") == "inner/one.txt"
     assert commit.top == repository.resolve()
 
 
-def test_no_hook_or_filter_runs_and_the_repository_stays_as_it_is(repository, tmp_path, monkeypatch):
+def test_no_hook_or_filter_runs_and_the_repository_stays_as_it_is(repository, out, tmp_path, monkeypatch):
     witness = tmp_path / "ran"
     hook = repository / ".git" / "hooks" / "post-checkout"
     hook.write_text(f"#!/bin/sh\ntouch {witness}\n")
@@ -56,22 +66,10 @@ def test_no_hook_or_filter_runs_and_the_repository_stays_as_it_is(repository, tm
     run_git(repository, "config", "--global", "filter.evil.smudge", f"touch {witness}")
     (repository / ".gitattributes").write_text("*.txt filter=evil export-subst\n")
     before = {path: path.stat().st_mtime_ns for path in repository.rglob("*")}
-    out = tmp_path / "out"
-    out.mkdir()
     git.write(git.find("HEAD", repository), out)
     assert git.untracked(repository) == [".gitattributes"]
     assert not witness.exists()
     assert {path: path.stat().st_mtime_ns for path in repository.rglob("*")} == before
-
-
-def test_attributes_of_a_commit_change_no_content(repository, tmp_path):
-    (repository / "inner" / "plain.txt").write_bytes(b"$Id$\n")
-    (repository / ".gitattributes").write_text("*.txt text eol=crlf ident\n")
-    run_git(repository, "add", "inner/plain.txt", ".gitattributes")
-    run_git(repository, "commit", "-qm", "two")
-    (out := tmp_path / "out").mkdir()
-    git.write(git.find("HEAD", repository), out)
-    assert (out / "inner" / "plain.txt").read_bytes() == b"$Id$\n"
 
 
 def tracked(repository):
@@ -100,7 +98,7 @@ def test_the_repository_of_another_user_is_read(repository):
     assert tracked(repository) == ["inner/one.txt"]
 
 
-def test_no_program_of_a_remote_is_started_for_a_missing_object(repository, tmp_path):
+def test_no_program_of_a_remote_is_started_for_a_missing_object(repository, out, tmp_path):
     clone, witness = tmp_path / "clone", tmp_path / "ran"
     run_git(tmp_path, "clone", "-q", repository.as_uri(), str(clone))
     commit = run_git(clone, "rev-parse", "HEAD")
@@ -118,7 +116,6 @@ def test_no_program_of_a_remote_is_started_for_a_missing_object(repository, tmp_
     tracked(clone)
     with pytest.raises(UsageError):
         git.find("HEAD", clone)
-    (out := tmp_path / "out").mkdir()
     with pytest.raises(UsageError, match="cannot write the files"):
         git.write(git.Commit(clone, commit), out)
     assert not witness.exists()
@@ -134,7 +131,7 @@ def test_an_index_that_git_cannot_read_is_an_error(repository, content):
 
 
 @pytest.mark.parametrize("name", ["..", ".git", ".GIT"])
-def test_a_name_that_leads_elsewhere_is_refused(repository, tmp_path, name):
+def test_a_name_that_leads_elsewhere_is_refused(repository, out, name):
     blob = run_git(repository, "hash-object", "-w", "--stdin", text="bad")
     # `git mktree` refuses such names; the object is written as bytes.
     raw = b"100644 " + name.encode() + b"\0" + bytes.fromhex(blob)
@@ -143,8 +140,6 @@ def test_a_name_that_leads_elsewhere_is_refused(repository, tmp_path, name):
         cwd=repository, input=raw, capture_output=True, check=True,
     ).stdout.decode().strip()  # fmt: skip
     commit = run_git(repository, "commit-tree", tree, "-m", "bad")
-    out = tmp_path / "out"
-    out.mkdir()
     with pytest.raises(UsageError, match="cannot write the files"):
         git.write(git.find(commit, repository), out)
     assert list(out.iterdir()) == []
@@ -154,8 +149,5 @@ def test_a_name_that_leads_elsewhere_is_refused(repository, tmp_path, name):
 def test_a_revision_that_names_no_commit_is_one_error(repository, revision):
     with pytest.raises(UsageError, match="there is no commit"):
         git.find(revision, repository)
-
-
-def test_a_folder_outside_of_repositories_is_one_error(tmp_path):
     with pytest.raises(UsageError, match=r"in no git repository(.|\n)*fatal: "):
-        git.find("HEAD", tmp_path)
+        git.find(revision, repository.parent)

@@ -38,18 +38,14 @@ def handle(ends, handled, interruptions):
         handled.append(number)
 
 
-def test_an_interruption_while_an_event_is_handled_is_raised_behind_it():
+@pytest.mark.parametrize(("interruptions", "expected"), [(1, [0]), (2, [])])
+def test_an_interruption_while_an_event_is_handled_is_raised_behind_it_and_a_second_one_at_once(
+    interruptions, expected
+):
     ends, handled = [], []
     with pytest.raises(KeyboardInterrupt):
-        handle(ends, handled, 1)
-    assert (handled, ends) == ([0], ["closed"])
-
-
-def test_a_second_interruption_is_raised_at_once():
-    ends, handled = [], []
-    with pytest.raises(KeyboardInterrupt):
-        handle(ends, handled, 2)
-    assert handled == []
+        handle(ends, handled, interruptions)
+    assert (handled, ends) == (expected, ["closed"])
 
 
 def test_an_interruption_while_an_event_is_made_is_raised_there():

@@ -30,13 +30,10 @@ def test_a_new_store_joins_and_a_moved_one_stays(tmp_path):
     assert own_stores.is_own(str(store.rename(tmp_path / "moved")))
 
 
-def test_a_folder_with_only_a_read_me_is_an_empty_store(tmp_path):
+@pytest.mark.parametrize("name", ["records", "snapshots", "kept", "format"])
+def test_a_folder_with_anything_that_is_read_is_not_empty_and_a_read_me_is_not_read(tmp_path, name):
     (tmp_path / "README.md").write_text("the store")
     assert own_stores.is_own(str(entered(tmp_path)))
-
-
-@pytest.mark.parametrize("name", ["records", "snapshots", "kept", "format"])
-def test_a_folder_with_anything_that_is_read_is_not_empty(tmp_path, name):
     (tmp_path / "cache" / name).mkdir(parents=True)
     with pytest.raises(UsageError, match="is not yours"):
         own_stores.enter(str(tmp_path / "cache"))
@@ -57,15 +54,10 @@ def test_a_store_may_be_trusted_and_forgotten(tmp_path):
     (store / "records").mkdir(parents=True)
     own_stores.trust(str(store))
     assert own_stores.is_own(str(store))
+    store = store.rename(tmp_path / "moved")
     assert own_stores.forget(str(store))
     assert not own_stores.is_own(str(store))
     assert not own_stores.forget(str(store))
-
-
-def test_a_store_that_was_moved_can_be_forgotten(tmp_path):
-    moved = entered(tmp_path / "cache").rename(tmp_path / "moved")
-    assert own_stores.forget(str(moved))
-    assert not own_stores.is_own(str(moved))
 
 
 def test_a_repository_cannot_bring_the_list(tmp_path, monkeypatch):
@@ -85,12 +77,6 @@ def test_a_made_up_number_is_on_no_list(tmp_path, number):
     assert not own_stores.is_own(str(store))
 
 
-def test_the_list_of_another_user_counts_for_nothing(tmp_path, monkeypatch):
-    store = entered(tmp_path / "cache")
-    monkeypatch.setattr(os, "geteuid", lambda: 12345)
-    assert not own_stores.is_own(str(store))
-
-
 def test_without_a_list_a_new_store_can_be_used_once(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_STATE_HOME", "/proc/nothing")
     store = entered(tmp_path / "cache")
@@ -102,8 +88,6 @@ def test_without_a_list_a_new_store_can_be_used_once(tmp_path, monkeypatch):
 
 def tracked(top, name):
     """Make a work tree of git that tracks the file `name`, and let it be."""
-    if shutil.which("git") is None:
-        pytest.skip("git is not installed")
     clean = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     subprocess.run(["git", "init", "-q"], cwd=top, check=True, env=clean)
     (top / name).parent.mkdir(parents=True, exist_ok=True)
@@ -111,23 +95,27 @@ def tracked(top, name):
     subprocess.run(["git", "add", "-f", name], cwd=top, check=True, env=clean)
 
 
-@pytest.mark.parametrize("name", ["records/x", "snapshots/x", "plans/x", "files/ab/x", "format"])
-def test_a_store_that_git_tracks_is_refused(tmp_path, name):
-    store = entered(tmp_path / "cache")
-    tracked(tmp_path, f"cache/{name}")
-    assert own_stores.is_own(str(store)) is False
-    for use in (own_stores.enter, own_stores.trust):
-        with pytest.raises(UsageError, match="git tracks files of the store") as error:
-            use(str(store))
-        assert name in str(error.value.facts)
+def untracked(top, path):
+    """Let git track nothing below a path any more."""
+    subprocess.run(["git", "rm", "-r", "-q", "--cached", path], cwd=top, check=True)
 
 
-def test_after_the_files_are_out_of_git_the_store_is_read(tmp_path):
+def test_a_store_that_git_tracks_is_refused_whichever_of_its_files_it_is(tmp_path):
     store = entered(tmp_path / "cache")
+    tracked(tmp_path, "cache/.gitignore")
+    for name in ("records/x", "snapshots/x", "plans/x", "files/ab/x", "format"):
+        assert own_stores.is_own(str(store)), name
+        tracked(tmp_path, f"cache/{name}")
+        assert own_stores.is_own(str(store)) is False, name
+        for use in (own_stores.enter, own_stores.trust):
+            with pytest.raises(UsageError, match="git tracks files of the store") as error:
+                use(str(store))
+            assert name in str(error.value.facts)
+        untracked(tmp_path, f"cache/{name}")
     tracked(tmp_path, "cache/records/x")
-    assert not own_stores.is_own(str(store))
-    subprocess.run(["git", "rm", "-r", "-q", "--cached", "cache"], cwd=tmp_path, check=True)
-    assert own_stores.is_own(str(store))
+    shutil.rmtree(store)
+    with pytest.raises(UsageError, match="git tracks files of the store"):
+        own_stores.enter(str(store))
 
 
 def test_the_mends_that_the_error_names_work_for_a_store_that_came_with_a_clone(tmp_path, monkeypatch):
@@ -143,21 +131,9 @@ def test_the_mends_that_the_error_names_work_for_a_store_that_came_with_a_clone(
         own_stores.enter(str(store))
     assert f"`git rm -r --cached {store}`" in hint
     assert f"`recipe cache trust {store}`" in hint
-    subprocess.run(["git", "rm", "-r", "-q", "--cached", store], cwd=tmp_path, check=True)
+    untracked(tmp_path, store)
     own_stores.trust(str(store))
     assert own_stores.is_own(str(store))
-
-
-def test_a_read_me_of_a_store_may_be_tracked(tmp_path):
-    tracked(tmp_path, "cache/.gitignore")
-    assert own_stores.is_own(str(entered(tmp_path / "cache")))
-
-
-def test_a_new_store_where_git_tracks_one_is_refused(tmp_path):
-    tracked(tmp_path, "cache/records/x")
-    shutil.rmtree(tmp_path / "cache")
-    with pytest.raises(UsageError, match="git tracks files of the store"):
-        own_stores.enter(str(tmp_path / "cache"))
 
 
 def test_git_is_asked_once_as_long_as_its_index_stays(tmp_path, monkeypatch):
@@ -186,7 +162,7 @@ def test_a_store_in_a_work_tree_in_a_work_tree_asks_for_both(tmp_path):
     store = entered(tmp_path / "inner" / "cache")
     tracked(tmp_path, "inner/cache/records/x")
     assert not own_stores.is_own(str(store))
-    subprocess.run(["git", "rm", "-r", "-q", "--cached", "."], cwd=tmp_path, check=True)
+    untracked(tmp_path, ".")
     assert own_stores.is_own(str(store))
     tracked(tmp_path / "inner", "cache/records/x")
     assert not own_stores.is_own(str(store))
@@ -241,17 +217,12 @@ def test_an_index_that_cannot_be_read_is_an_error(tmp_path):
         own_stores.enter(str(store))
 
 
-def test_the_variable_trusts_what_git_tracks(tmp_path, monkeypatch):
-    store = entered(tmp_path / "cache")
-    tracked(tmp_path, "cache/records/x")
-    monkeypatch.setenv(own_stores.VARIABLE, "1")
-    own_stores.enter(str(store))
-
-
-def test_an_empty_folder_of_another_user_does_not_join(tmp_path, monkeypatch):
+def test_an_empty_folder_of_another_user_does_not_join_and_their_list_counts_for_nothing(tmp_path, monkeypatch):
     (tmp_path / "empty").mkdir()
+    store = entered(tmp_path / "cache")
     monkeypatch.setattr(os, "geteuid", lambda: 12345)
+    assert not own_stores.is_own(str(store))
     with pytest.raises(UsageError, match="belongs to another user"):
         own_stores.enter(str(tmp_path / "empty"))
     own_stores.enter(str(tmp_path / "made here"))
-    assert own_stores.listed() == [str(tmp_path / "made here")]
+    assert own_stores.listed() == [str(store), str(tmp_path / "made here")]

@@ -96,9 +96,8 @@ def test_a_value_that_comes_back_as_another_one_is_a_difference(value):
 
 
 def test_one_of_two_types_with_the_same_json_is_a_difference():
-    day = Outer(day=date(2024, 1, 1))
-    assert canonical.differing(day, there_and_back(day)) == ["day"]
-    assert canonical.differing(Outer(day="2024-01-01"), there_and_back(Outer(day="2024-01-01"))) == []
+    for day, names in ((date(2024, 1, 1), ["day"]), ("2024-01-01", [])):
+        assert canonical.differing(Outer(day=day), there_and_back(Outer(day=day))) == names
 
 
 @pytest.mark.parametrize(

@@ -1,15 +1,10 @@
 """A long text on one short line."""
 
-from __future__ import annotations
-
 from engine.text import display
 
 
-def test_a_text_of_several_lines_comes_on_one():
+def test_a_text_of_several_lines_comes_on_one_and_a_longer_one_is_cut_and_says_so():
     assert display.one_line(" a\n  b\tc\n", 5) == "a b c"
-
-
-def test_a_longer_text_is_cut_and_says_so():
     assert display.one_line("a b c d e", 8) == "a b c..."
 
 

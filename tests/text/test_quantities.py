@@ -88,11 +88,6 @@ def test_a_size_without_its_unit_gets_one(text, hint):
     assert sizes.mend(text) == hint
 
 
-@pytest.mark.parametrize("text", ["5", " 5 ", "5.0", "1e9", "1_000", "-5"])
-def test_a_bare_number_lacks_a_unit(text):
-    assert sizes.lacks_unit(text)
-
-
-@pytest.mark.parametrize("text", ["5B", "5 GB", "5ms", "many", ""])
-def test_other_texts_do_not_lack_their_unit(text):
-    assert not sizes.lacks_unit(text)
+def test_only_a_bare_number_lacks_a_unit():
+    texts = ("5", " 5 ", "5.0", "1e9", "1_000", "-5", "5B", "5 GB", "5ms", "many", "")
+    assert [text for text in texts if sizes.lacks_unit(text)] == ["5", " 5 ", "5.0", "1e9", "1_000", "-5"]

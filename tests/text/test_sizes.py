@@ -26,13 +26,10 @@ def test_other_texts_are_no_sizes(text):
         sizes.parse(text, letters=True)
 
 
-def test_sizes_on_disk_are_decimal():
+def test_sizes_on_disk_are_decimal_and_those_in_memory_binary():
     assert [sizes.decimal(size) for size in (0, 999, 1_500, 22_800_000, 1_234_000_000)] == [
         "0 bytes", "999 bytes", "1.5 kB", "22.8 MB", "1.2 GB",
     ]  # fmt: skip
-
-
-def test_sizes_in_memory_are_binary():
     assert [sizes.binary(size) for size in (1023, 1536, 3 << 20, 1.5 * sizes.GIB, 4 * sizes.TIB)] == [
         "1023 bytes", "1.5 KiB", "3.0 MiB", "1.5 GiB", "4.0 TiB",
     ]  # fmt: skip

@@ -66,15 +66,11 @@ class Background:
         """Run a coroutine and return its result. An interrupt ends the coroutine, too."""
         future = self.start(work)
         try:
-            return self.result(future)
+            self.wait([future])
+            return future.result()
         except BaseException:
             future.cancel()
             raise
-
-    def result(self, future: Future[T]) -> T:
-        """Wait for the result of a future, and return it."""
-        self.wait([future])
-        return future.result()
 
     def wait(self, every: Iterable[Future[Any]]) -> None:
         """Wait until all futures have ended. This thread wakes up once, and not for each of them."""

@@ -86,7 +86,7 @@ def parse(raw: bytes) -> Any:
     garbage collection that runs there cannot clean up what has nothing to do with the JSON.
     """
     text = raw.decode()
-    if _openings(text) > DEPTH and _depth(text) > DEPTH:
+    if text.count("[") + text.count("{") > DEPTH and _depth(text) > DEPTH:  # the first costs nothing
         raise TooDeepError(f"more than {DEPTH} lists and objects are within each other")
     value = _DECODER.decode(text)
     if any(each in text for each in _SURROGATES):
@@ -128,11 +128,6 @@ def fault(error: BaseException) -> str:
         case _:
             text = "a value is wrong"
     return text
-
-
-def _openings(text: str) -> int:
-    """Return a bound of the depth that costs nothing."""
-    return text.count("[") + text.count("{")
 
 
 def _depth(text: str) -> int:

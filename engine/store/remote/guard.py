@@ -156,23 +156,17 @@ async def within(seconds: float, request: Awaitable[T]) -> T:
         return await request
 
 
-class Meter:
-    """Measures the pace of one answer while its pieces arrive."""
-
-    def __init__(self, name: str) -> None:
-        self._name = name
-        self._start = time.monotonic()
-        self._bytes = 0
-
-    async def next(self, stream: AsyncIterator[T]) -> T | None:
-        """Return the next piece, or None at the end. Raises RemoteError for an answer slower than `SLOWEST`."""
+async def measured(name: str, stream: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """Yield the pieces of an answer. Raises RemoteError for one slower than `SLOWEST`, and TimeoutError."""
+    start, size = time.monotonic(), 0
+    while True:
         try:
             piece = await within(PATIENCE, anext(stream))
         except StopAsyncIteration:
-            return None
-        self._bytes += len(piece)  # type: ignore[arg-type]
-        seconds = time.monotonic() - self._start
-        if seconds > PATIENCE and self._bytes < SLOWEST * seconds:
-            rate = sizes.decimal(int(self._bytes / seconds))
-            raise RemoteError(f"{self._name} arrives with {rate} per second, which is too slow")
-        return piece
+            return
+        size += len(piece)
+        seconds = time.monotonic() - start
+        if seconds > PATIENCE and size < SLOWEST * seconds:
+            rate = sizes.decimal(int(size / seconds))
+            raise RemoteError(f"{name} arrives with {rate} per second, which is too slow")
+        yield piece

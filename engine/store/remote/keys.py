@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import ClassVar, Protocol
+from typing import ClassVar
 
 from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives import serialization
@@ -72,27 +72,13 @@ class PublicKey:
         return Ed25519PublicKey.from_public_bytes(self.raw)
 
 
-class Signer(Protocol):
-    """Signs messages: a private key, or a command that asks a key management service."""
-
-    @property
-    def public(self) -> PublicKey:
-        """The public key of the pair."""
-
-    @property
-    def at_once(self) -> int:
-        """How many messages are signed at a time."""
-
-    def sign(self, message: bytes) -> bytes:
-        """Return the signature of a message: 64 bytes. Raises UsageError if no signature can be made."""
-
-
 @dataclass(frozen=True)
 class PrivateKey:
     """An Ed25519 private key on this machine."""
 
     key: Ed25519PrivateKey
     at_once: ClassVar[int] = 1
+    """How many messages are signed at a time."""
 
     @cached_property
     def public(self) -> PublicKey:
@@ -135,6 +121,10 @@ class SigningCommand:
             f"{name} gave no signature of the key {self.public}",
             hint="the command signs its standard input with Ed25519 and prints the 64 bytes, raw or in base64",
         )
+
+
+Signer = PrivateKey | SigningCommand
+"""What signs messages."""
 
 
 def generate(path: Path) -> PrivateKey:

@@ -16,7 +16,7 @@ import obstore
 from obstore import exceptions
 from obstore.store import LocalStore, from_url
 
-from engine.store.remote.guard import PATIENCE, Meter, first_line, limit, within
+from engine.store.remote.guard import PATIENCE, first_line, limit, measured, within
 from engine.store.remote.objects import DeniedError, Entry, MissingError, RefusedError, RemoteError
 from engine.system import regular
 
@@ -85,12 +85,8 @@ class ObjectStoreTransport:
             raise RefusedError("too long", f"{name} has {result.meta['size']} bytes, at most {most} are allowed")
         if result.meta["size"] <= _PIECE:
             return bytes(await within(limit(result.meta["size"]), result.bytes_async()))
-        meter = Meter(name)
-        pieces: list[bytes] = []
         stream = aiter(result.stream(min_chunk_size=_PIECE))
-        while (piece := await meter.next(stream)) is not None:
-            pieces.append(piece)
-        return b"".join(pieces)
+        return b"".join([piece async for piece in measured(name, stream)])
 
     async def write(self, name: str, data: bytes, *, create: bool = False) -> bool:
         """Write an object."""

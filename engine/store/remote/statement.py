@@ -36,7 +36,6 @@ BUILD_TYPE = "urn:recipe-build:job:1"
 BUILDER = "urn:recipe-build:recipe"
 _RECORD = "record"
 _FORM = 1
-_INPUT, _OPTION, _TOOL = "inputs.", "options.", "tools."
 _json = json.JSONEncoder(sort_keys=True).encode
 _LEFT_OUT = ("log", "origin")
 """Fields of a record that stay on the machine: a log may hold anything that a step prints."""
@@ -88,8 +87,7 @@ def write(record: Record, files: Mapping[str, StoredFile]) -> bytes:
         "blobs": {name: [blob.fields() for blob in file.blobs] for name, file in files.items()},
         "signed_at": round(time.time(), 3),
     }
-    key = record.key
-    options, inputs, tools = _rows(key, _OPTION, _INPUT, _TOOL)
+    options, inputs, tools = (_rows(record.key, prefix) for prefix in ("options.", "inputs.", "tools."))
     statement = {
         "_type": STATEMENT,
         "subject": [{"name": name, "digest": {"sha256": file.sha256}} for name, file in sorted(files.items())],
@@ -98,7 +96,7 @@ def write(record: Record, files: Mapping[str, StoredFile]) -> bytes:
             "buildDefinition": {
                 "buildType": BUILD_TYPE,
                 "externalParameters": {"job": record.job, "step": record.step, "options": options},
-                "internalParameters": {"key": dict(key)},
+                "internalParameters": {"key": dict(record.key)},
                 "resolvedDependencies": [
                     *({"name": name, "annotations": {"content": value}} for name, value in inputs.items()),
                     *({"uri": f"pkg:pypi/{name}", "annotations": {"version": value}}
@@ -198,14 +196,9 @@ def _folders(name: str) -> Iterator[str]:
         yield name
 
 
-def _rows(key: Mapping[str, str], *prefixes: str) -> tuple[dict[str, str], ...]:
-    """Return the rows of a key whose names begin with each of some prefixes, without the prefix."""
-    by_prefix: dict[str, dict[str, str]] = {prefix: {} for prefix in prefixes}
-    for row, value in key.items():
-        kind, dot, rest = row.partition(".")
-        if f"{kind}{dot}" in by_prefix:
-            by_prefix[f"{kind}{dot}"][rest] = value
-    return tuple(by_prefix.values())
+def _rows(key: Key, prefix: str) -> dict[str, str]:
+    """Return the rows of a key whose names begin with a prefix, without the prefix."""
+    return {row.removeprefix(prefix): value for row, value in key.items() if row.startswith(prefix)}
 
 
 def _moment(seconds: float) -> str:

@@ -32,7 +32,7 @@ from engine.store.remote.objects import (
 from engine.store.remote.pushes import Pushes
 from engine.store.remote.settings import RemoteSettings
 from engine.store.remote.statement import LARGEST_RECORD, Statement, admitted, judged
-from engine.store.remote.transfers import Anew, Counts, Moving, Watch
+from engine.store.remote.transfers import Anew, Counts, Moving, reporter
 from engine.store.store import Store
 
 _MISS_SECONDS = 5.0
@@ -81,7 +81,7 @@ class Tier:
 
     def watch(self, on_event: Callable[[Moved], None]) -> None:
         """Report from now on what moves, in the thread that waits for the remote, or that calls `pulse`."""
-        self._background.on_pulse = Watch(self.shown, (self._coming, self._going), on_event)
+        self._background.on_pulse = reporter(self.shown, (self._coming, self._going), on_event)
 
     def pulse(self) -> bool:
         """Report what has moved since the last event; return whether something is on its way."""
@@ -138,10 +138,7 @@ class Tier:
         self._anew.keys.discard(record.digest)
 
     def gather(self, key: Key) -> None:
-        """Add the records that other machines made for a job with the code, options and inputs of `key` to the store.
-
-        The builder decides which of them fits.
-        """
+        """Add the records that other machines made for a job like that of `key`; the builder decides which one fits."""
         if self._reads:
             self._counting_trouble(self._fetch_listed(key))
 

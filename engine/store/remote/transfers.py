@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -61,26 +61,21 @@ class Moving:
             return Moved(self.direction, remote, tuple(self.jobs), min(self.done, self.total), self.total)
 
 
-class Watch:
-    """Turns what moves into events, when it is called: about each direction at most one a second, and a last one."""
+def reporter(remote: str, moving: Sequence[Moving], on_event: Callable[[Moved], None]) -> Callable[[], None]:
+    """Return a function that reports what is new: about each direction at most one event a second, and a last one."""
+    last: dict[Direction, float] = {}  # when the last event about transfers came that are not over
 
-    def __init__(self, remote: str, moving: tuple[Moving, ...], on_event: Callable[[Moved], None]) -> None:
-        self._remote = remote
-        self._moving = moving
-        self._on_event = on_event
-        self._last: dict[Direction, float] = {}
-        """When the last event about transfers came that are not over."""
-
-    def __call__(self) -> None:
-        """Hand on what is new."""
-        for each in self._moving:
-            moved, now = each.moved(self._remote), time.monotonic()
+    def report() -> None:
+        for each in moving:
+            moved, now = each.moved(remote), time.monotonic()
             if not moved.jobs:
-                if self._last.pop(each.direction, None) is not None:
-                    self._on_event(moved)
-            elif now - max(each.since, self._last.get(each.direction, 0.0)) >= PULSE:
-                self._last[each.direction] = now
-                self._on_event(moved)
+                if last.pop(each.direction, None) is not None:
+                    on_event(moved)
+            elif now - max(each.since, last.get(each.direction, 0.0)) >= PULSE:
+                last[each.direction] = now
+                on_event(moved)
+
+    return report
 
 
 @dataclass

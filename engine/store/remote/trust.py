@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from engine.errors import UsageError
+from engine.store import disk
 from engine.store.remote.envelope import Envelope
 from engine.store.remote.keys import PublicKey
 from engine.store.remote.objects import RefusedError
@@ -144,8 +145,6 @@ def read(path: Path) -> tuple[TrustedKey, ...]:
 
 def write(path: Path, keys: Sequence[TrustedKey]) -> None:
     """Write the user's file. Raises OSError."""
-    from engine.store import disk
-
     path.parent.mkdir(parents=True, exist_ok=True)
     text = "# Whose records of remotes `recipe` uses; `recipe cache trust --help` explains the lines.\n"
     text += "".join(f"{key}\n" for key in keys)

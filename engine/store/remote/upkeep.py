@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from engine.store.remote import envelope, statement
@@ -59,66 +59,63 @@ async def check(place: PatientPlace, trust: Trust, *, deep: bool) -> RemoteVerdi
 
     With `deep`, every blob is read and held against its SHA-256. Raises RemoteError.
     """
-    return await _Check(place, trust, deep=deep).run()
+    verdict = RemoteVerdict()
+    named: dict[str, Blob] = {}
 
+    def note(name: str, kind: str, why: str) -> None:
+        verdict.faults.append(RemoteFault(name, kind, why.removeprefix(f"{kind}: ")))
 
-class _Check:
-    def __init__(self, place: PatientPlace, trust: Trust, *, deep: bool) -> None:
-        self._place = place
-        self._trust = trust
-        self._deep = deep
-        self._verdict = RemoteVerdict()
-        self._named: dict[str, Blob] = {}
-
-    async def run(self) -> RemoteVerdict:
-        # Records come first: a record that is pushed during the check has its blobs in the later list.
-        verdict = self._verdict
-        records = await self._place.listed(RECORDS)
-        await each(records, self._record)
-        sizes = {entry.name: entry.size for entry in await self._place.listed(BLOBS)}
-        verdict.blobs, verdict.bytes = len(self._named), sum(blob.stored for blob in self._named.values())
-        verdict.unnamed = len(sizes.keys() - self._named.keys())
-        present = []
-        for name, blob in self._named.items():
-            if name not in sizes:
-                self._fault(name, "missing blob", "a record names the blob, and the remote lacks it")
-            elif sizes[name] != blob.stored:
-                self._fault(name, "wrong size", f"the blob has {sizes[name]} bytes, its record says {blob.stored}")
-            else:
-                present.append(name)
-        await self._read(present if self._deep else ())
-        verdict.faults.sort(key=lambda fault: (fault.name, fault.kind))
-        return verdict
-
-    async def _record(self, entry: Entry) -> None:
+    async def check_record(entry: Entry) -> None:
         try:
-            raw = await self._place.read(entry.name, most=LARGEST_RECORD)
-            read = admitted(raw, None, self._trust)
+            raw = await place.read(entry.name, most=LARGEST_RECORD)
+            read = admitted(raw, None, trust)
         except MissingError:
             return  # removed meanwhile
         except RefusedError as error:
-            self._fault(entry.name, error.kind, error.what)
+            note(entry.name, error.kind, error.what)
             return
         if record_name(read.record.key) != entry.name:
-            self._fault(entry.name, "other key", "the record under this name was made for another key")
+            note(entry.name, "other key", "the record under this name was made for another key")
             return
-        self._verdict.records += 1
-        self._named.update((blob.name, blob) for blob in read.stored_blobs)
+        verdict.records += 1
+        named.update((blob.name, blob) for blob in read.stored_blobs)
 
-    async def _read(self, present: Iterable[str]) -> None:
-        async def one(name: str) -> None:
-            blob = self._named[name]
-            try:
-                blob.opened(await self._place.read(name, most=blob.stored))
-            except MissingError:
-                self._fault(name, "missing blob", "the blob was removed during the check")
-            except RefusedError as error:
-                self._fault(name, error.kind, error.what)
+    async def check_bytes(name: str) -> None:
+        if wrong := await _fault_of_bytes(place, named[name]):
+            note(name, *wrong)
 
-        await each(present, one)
+    # Records come first: a record that is pushed during the check has its blobs in the later list.
+    await each(await place.listed(RECORDS), check_record)
+    sizes = {entry.name: entry.size for entry in await place.listed(BLOBS)}
+    verdict.blobs, verdict.bytes = len(named), sum(blob.stored for blob in named.values())
+    verdict.unnamed = len(sizes.keys() - named.keys())
+    present = []
+    for name, blob in named.items():
+        if wrong := _fault_of_size(sizes.get(name), blob.stored):
+            note(name, *wrong)
+        else:
+            present.append(name)
+    await each(present if deep else (), check_bytes)
+    verdict.faults.sort(key=lambda fault: (fault.name, fault.kind))
+    return verdict
 
-    def _fault(self, name: str, kind: str, why: str) -> None:
-        self._verdict.faults.append(RemoteFault(name, kind, why.removeprefix(f"{kind}: ")))
+
+def _fault_of_size(size: int | None, stored: int) -> tuple[str, str] | None:
+    """Return the kind of the fault of a blob of `size` bytes, and why; None for one of the size in its record."""
+    if size is None:
+        return "missing blob", "a record names the blob, and the remote lacks it"
+    return None if size == stored else ("wrong size", f"the blob has {size} bytes, its record says {stored}")
+
+
+async def _fault_of_bytes(place: PatientPlace, blob: Blob) -> tuple[str, str] | None:
+    """Read a blob, and return the kind of its fault, and why; None for one with the promised bytes."""
+    try:
+        blob.opened(await place.read(blob.name, most=blob.stored))
+    except MissingError:
+        return "missing blob", "the blob was removed during the check"
+    except RefusedError as error:
+        return error.kind, error.what
+    return None
 
 
 GRACE = 86400.0
@@ -154,83 +151,54 @@ async def collect(place: PatientPlace, *, older_than: float, dry_run: bool, grac
     is older than that half and `grace` seconds. The records are read after the blobs were listed: a record that was
     written meanwhile counts. Times are those of the remote's clock. Raises RemoteError.
     """
-    return await _Expiry(place, older_than, grace, dry_run=dry_run).run()
+    result = RemoteCollected()
+
+    async def remove(entries: Sequence[Entry], age: float) -> list[Entry]:
+        """Remove the objects that are older than an age, and return them."""
+        old = [entry for entry in entries if now - entry.modified > age]
+        if not dry_run:
+            await each(old, lambda entry: place.remove(entry.name))
+        return old
+
+    records = await place.listed(RECORDS)
+    now = await _clock(place)
+    old_records = await remove(records, older_than)
+    result.records = len(old_records)
+    result.lists = len(await remove(await place.listed(MACHINES), older_than))
+    blobs = await place.listed(BLOBS)
+    gone = {entry.name for entry in old_records}
+    left = [entry for entry in await place.listed(RECORDS) if entry.name not in gone]
+    named, result.unreadable = await _named_blobs(place, left)
+    unnamed = [] if result.unreadable else [entry for entry in blobs if entry.name not in named]
+    old_blobs = await remove(unnamed, older_than / 2 + grace)
+    result.blobs, result.bytes = len(old_blobs), sum(entry.size for entry in old_blobs)
+    result.left_records, result.left_blobs = len(left), len(blobs) - len(old_blobs)
+    result.left_bytes = sum(entry.size for entry in blobs) - result.bytes
+    return result
 
 
-class _Expiry:
-    def __init__(self, place: PatientPlace, older_than: float, grace: float, *, dry_run: bool) -> None:
-        self._place = place
-        self._older_than = older_than
-        self._grace = grace
-        self._dry_run = dry_run
-        self._result = RemoteCollected()
-        self._now = 0.0
-
-    async def run(self) -> RemoteCollected:
-        result = self._result
-        records = await self._place.listed(RECORDS)
-        self._now = await self._clock()
-        old = self._written_before(records, self._older_than)
-        await self._remove(old)
-        result.records = len(old)
-        lists = self._written_before(await self._place.listed(MACHINES), self._older_than)
-        await self._remove(lists)
-        result.lists = len(lists)
-        await self._blobs({entry.name for entry in old})
-        return result
-
-    async def _blobs(self, gone: set[str]) -> None:
-        result = self._result
-        blobs = await self._place.listed(BLOBS)
-        records = [entry for entry in await self._place.listed(RECORDS) if entry.name not in gone]
-        named = await self._named(records)
-        unnamed = [entry for entry in blobs if entry.name not in named]
-        old = self._written_before(unnamed, self._older_than / 2 + self._grace)
-        if result.unreadable:
-            old = []
-        await self._remove(old)
-        result.blobs, result.bytes = len(old), _size(old)
-        result.left_records = len(records)
-        result.left_blobs, result.left_bytes = len(blobs) - len(old), _size(blobs) - _size(old)
-
-    async def _clock(self) -> float:
-        """Return the time of the remote's clock. This writes a few bytes: who cannot write cannot collect."""
-        await self._place.write(PROBE, os.urandom(_PROBE_BYTES))
-        entry = await self._place.entry(PROBE)
-        if entry is None:
-            raise RemoteError(f"{self._place.shown}: what was written is not there")
-        return entry.modified
-
-    async def _named(self, records: Iterable[Entry]) -> set[str]:
-        """Return the names of the blobs that records name. Whose records they are does not matter."""
-        every: set[str] = set()
-
-        async def one(entry: Entry) -> None:
-            try:
-                raw = await self._place.read(entry.name, most=LARGEST_RECORD)
-                read = statement.read(envelope.decode(raw).payload)
-            except MissingError:
-                return  # removed meanwhile
-            except RefusedError:
-                self._result.unreadable += 1
-                return
-            every.update(blob.name for blob in read.stored_blobs)
-
-        await each(records, one)
-        return every
-
-    async def _remove(self, entries: Iterable[Entry]) -> None:
-        if self._dry_run:
-            return
-
-        async def one(entry: Entry) -> None:
-            await self._place.remove(entry.name)
-
-        await each(entries, one)
-
-    def _written_before(self, entries: Iterable[Entry], age: float) -> list[Entry]:
-        return [entry for entry in entries if self._now - entry.modified > age]
+async def _clock(place: PatientPlace) -> float:
+    """Return the time of the remote's clock. This writes a few bytes: who cannot write cannot collect."""
+    await place.write(PROBE, os.urandom(_PROBE_BYTES))
+    entry = await place.entry(PROBE)
+    if entry is None:
+        raise RemoteError(f"{place.shown}: what was written is not there")
+    return entry.modified
 
 
-def _size(entries: Sequence[Entry]) -> int:
-    return sum(entry.size for entry in entries)
+async def _named_blobs(place: PatientPlace, records: Sequence[Entry]) -> tuple[set[str], int]:
+    """Return the names of the blobs that records name, whosever records they are; and how many cannot be read."""
+    named: set[str] = set()
+    unreadable: list[Entry] = []
+
+    async def read(entry: Entry) -> None:
+        try:
+            raw = await place.read(entry.name, most=LARGEST_RECORD)
+            named.update(blob.name for blob in statement.read(envelope.decode(raw).payload).stored_blobs)
+        except MissingError:
+            return  # removed meanwhile
+        except RefusedError:
+            unreadable.append(entry)
+
+    await each(records, read)
+    return named, len(unreadable)

@@ -58,10 +58,7 @@ class Upload:
         self._is_probed = False
 
     async def artifact(self, record: Record) -> dict[str, StoredFile]:
-        """Bring the files of a record's artifact to the remote, and return where they lie.
-
-        Raises RemoteError, OSError.
-        """
+        """Bring the files of a record's artifact to the remote; return where they lie. Raises RemoteError, OSError."""
         folder = self._store.artifact_path(record.artifact)
         tasks = {}
         with self._moving.transfer(record.job, record.size):

@@ -9,7 +9,7 @@ from urllib.parse import quote, urlsplit
 
 import httpx
 
-from engine.store.remote.guard import PATIENCE, Meter, within
+from engine.store.remote.guard import PATIENCE, measured, within
 from engine.store.remote.objects import DeniedError, Entry, MissingError, RefusedError, RemoteError, shown
 
 _TOKEN, _WRITE_TOKEN = "RECIPE_REMOTE_TOKEN", "RECIPE_WRITE_REMOTE_TOKEN"
@@ -45,10 +45,8 @@ class WebTransport:
         response = await within(PATIENCE, self._client.send(request, stream=True))
         try:
             self._check(response, name)
-            meter = Meter(name)
-            stream = aiter(response.aiter_raw())
             pieces, size = [], 0
-            while (piece := await meter.next(stream)) is not None:
+            async for piece in measured(name, response.aiter_raw()):
                 pieces.append(piece)
                 size += len(piece)
                 if size > most:

@@ -1,5 +1,6 @@
 """Remotes on real servers, and stores that share them."""
 
+import itertools
 import os
 from dataclasses import dataclass
 
@@ -26,21 +27,46 @@ class Remote:
 
 @pytest.fixture(params=KINDS)
 def remote(request, tmp_path):
-    name = f"{tmp_path.parent.name}-{tmp_path.name}"
-    if request.param == "folder":
-        url = f"file://{tmp_path}/shared%20cache"
-        return Remote(url, {}, {}, url)
-    if request.param in {"s3", "azure"}:
-        server = request.getfixturevalue("seaweed" if request.param == "s3" else "azurite")
+    return remote_of(request, request.param, tmp_path)
+
+
+@pytest.fixture(params=KINDS[:3])
+def listing(request, tmp_path):
+    """A remote that can list its objects."""
+    return remote_of(request, request.param, tmp_path)
+
+
+@pytest.fixture(params=KINDS[:3])
+def listings(request, tmp_path):
+    """Yield one empty remote after another."""
+    return (remote_of(request, request.param, tmp_path, str(number)) for number in itertools.count())
+
+
+def remote_of(request, kind, tmp_path, number=""):
+    name = f"{tmp_path.parent.name}-{tmp_path.name}{number}"
+    if kind == "folder":
+        return at(f"file://{tmp_path}/shared%20cache{number}")
+    if kind in {"s3", "azure"}:
+        server = request.getfixturevalue("seaweed" if kind == "s3" else "azurite")
         return Remote(server.url(name), server.environ("writer"), server.environ("reader"), server.url(name))
     server = request.getfixturevalue("nginx")
     return Remote(server.url(name), {}, {}, server.url(name, writes=False))
 
 
+def at(url, environ=None):
+    return Remote(url, environ or {}, environ or {}, url)
+
+
 @pytest.fixture
 def remote_at():
     """Return a remote at an URL that the test made up."""
-    return lambda url, environ=None: Remote(url, environ or {}, environ or {}, url)
+    return at
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A remote that is a folder, for what is the same at every remote."""
+    return at(f"file://{tmp_path}/shared")
 
 
 @pytest.fixture(scope="session")
@@ -63,9 +89,8 @@ def machine(tmp_path, pair, trust):
         store = Store(tmp_path / name / "cache")
         environ = {"PATH": os.environ["PATH"], **(remote.writer if writes else remote.reader)}
         where = url or (remote.url if writes else remote.read_only_url)
-        settings = RemoteSettings(
-            where, environ, trusts, signer if writes else None, pushes=writes, retention=retention
-        )
+        signer = signer if writes else None
+        settings = RemoteSettings(where, environ, trusts, signer, pushes=writes, retention=retention)
         store.tier = Tier(store, settings, brief=brief)
         open_tiers.append(store.tier)
         return store

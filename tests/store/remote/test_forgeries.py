@@ -3,22 +3,35 @@
 import base64
 import datetime as dt
 import json
-import os
+import re
 import time
-from pathlib import Path
 
 import pytest
 import zstandard
-from stores import put
+from stores import pushed
 
 from engine.key import digest_of
-from engine.store.remote import envelope, keys, objects, statement, tier
+from engine.store.remote import envelope, keys, objects, tier
 from engine.store.remote.trust import Trust, TrustedKey
 
 KEY = {"step": "x", "code": "c", "options.a": "1", "inputs.model": "m"}
 LARGE = "".join(str(number) for number in range(20_000))
-NOISE = os.urandom(60_000).hex()[:60_000]
 FILES = {"model.onnx": LARGE, "small": "s"}
+
+
+CUT = object()
+"""The value of a field that is removed."""
+
+
+def edit(fields, target, value):
+    """Change one field, which is named by its path, such as `signatures.0.sig`."""
+    *path, last = (int(each) if each.isdigit() else each for each in target.split("."))
+    for each in path:
+        fields = fields[each]
+    if value is CUT:
+        del fields[last]
+    else:
+        fields[last] = value
 
 
 def envelope_of(change):
@@ -26,8 +39,8 @@ def envelope_of(change):
 
     def forge(raw, _signer):
         fields = json.loads(raw)
-        changed = change(fields)
-        return json.dumps(fields if changed is None else changed).encode()
+        change(fields)
+        return json.dumps(fields).encode()
 
     return forge
 
@@ -55,6 +68,22 @@ def content_of(change):
     return statement_of(inner)
 
 
+def in_envelope(target, value):
+    return envelope_of(lambda fields: edit(fields, target, value))
+
+
+def in_statement(target, value):
+    return statement_of(lambda fields: edit(fields, target, value))
+
+
+def in_content(target, value):
+    return content_of(lambda content, _: edit(content, target, value))
+
+
+def in_record(name, value):
+    return in_content(f"record.{name}", value)
+
+
 def renamed(name):
     """A record whose file `small` has another path, everywhere."""
 
@@ -71,43 +100,23 @@ def blob_with(**values):
     return content_of(lambda content, _: content["blobs"]["small"][0].update(values))
 
 
-def put_in(target, value):
-    """A change of one field, named by its path."""
-
-    def change(fields, _=None):
-        *way, last = target
-        for each in way:
-            fields = fields[each]
-        fields[last] = value
-
-    return change
+def with_small(index, value):
+    """A record whose file `small` has another size (index 0) or digest (index 1)."""
+    return in_record(f"files.small.{index}", value)
 
 
-def cut(target):
-    def change(fields, _=None):
-        *way, last = target
-        for each in way:
-            fields = fields[each]
-        del fields[last]
-
-    return change
-
-
-def resigned(raw, other):
-    return envelope.seal(envelope.decode(raw).payload, other).encode()
-
-
-def flipped(text):
-    raw = bytearray(base64.b64decode(text))
-    raw[len(raw) // 2] ^= 1
-    return base64.b64encode(raw).decode()
-
-
-def with_trusted_name(raw, signer):
-    """Signed by a stranger, under the name of the trusted key."""
-    fields = json.loads(resigned(raw, keys.PrivateKey(keys.Ed25519PrivateKey.generate())))
-    fields["signatures"][0]["keyid"] = signer.public.id
+def of_stranger(raw, signer=None):
+    """Signed by a stranger, under the name of the trusted key if that is given."""
+    stranger = keys.PrivateKey(keys.Ed25519PrivateKey.generate())
+    fields = json.loads(envelope.seal(envelope.decode(raw).payload, stranger).encode())
+    fields["signatures"][0]["keyid"] = (signer or stranger).public.id
     return json.dumps(fields).encode()
+
+
+def flipped(fields, name):
+    raw = bytearray(base64.b64decode(fields[name]))
+    raw[len(raw) // 2] ^= 1
+    fields[name] = base64.b64encode(raw).decode()
 
 
 def bare_signature(raw, signer):
@@ -118,7 +127,19 @@ def bare_signature(raw, signer):
 
 
 FORM = "no envelope: the record is no DSSE envelope"
+SIGNATURE = "wrong signature: the signature is not that of the key"
+STATEMENT = "wrong statement: the payload is no in-toto"
 FIELDS = "wrong statement: the payload has not the fields of a record"
+FILES_DIFFER = "other files: the record, the subjects and the blobs name different files"
+SIZE = "wrong size: the blobs of 'small' have not the 1 b"
+BLOB = "wrong blob: the record names a blob"
+ARTIFACT = "not bound: the record's artifact is not that of its files"
+BINDING = "not bound: the record's binding is not that of its step"
+ENDLESS = float("inf")
+PATHS = (
+    "../small", "a/../../small", "/etc/cron.d/x", ".", "a//small", "a/./small", "a\\..\\small", "a\nsmall",
+    "\x1b[2Jsmall", "a/" * 3000 + "b",
+)  # fmt: skip
 RECORDS = {
     "no bytes": (lambda raw, _: b"", f"{FORM}: no JSON from line 1, column 1 on"),
     "half of the bytes": (lambda raw, _: raw[: len(raw) // 2], f"{FORM}: no JSON from line 1, column 13 on"),
@@ -127,102 +148,48 @@ RECORDS = {
     "a list": (lambda raw, _: b"[]", f"{FORM}: a value has another type"),
     "a web page": (lambda raw, _: b"<html>404</html>", f"{FORM}: no JSON from line 1, column 1 on"),
     "a nested bomb": (lambda raw, _: b"[" * 200_000, f"{FORM}: more than 100 lists and objects are within each other"),
-    "no payload": (envelope_of(cut(["payload"])), f"{FORM}: 'payload' is missing"),
-    "no list of signatures": (envelope_of(cut(["signatures"])), f"{FORM}: 'signatures' is missing"),
-    "signatures as text": (envelope_of(put_in(["signatures"], "all")), f"{FORM}: a value has another type"),
-    "a payload that is not base64": (envelope_of(put_in(["payload"], "%%%")), f"{FORM}: a value is not in base64"),
-    "a signature that is not base64": (
-        envelope_of(put_in(["signatures", 0, "sig"], "%%%")),
-        f"{FORM}: a value is not in base64",
-    ),
-    "another type": (
-        envelope_of(put_in(["payloadType"], "text/plain")),
-        "wrong type: the envelope has the type 'text/pl",
-    ),
-    "no signature": (envelope_of(put_in(["signatures"], [])), "not signed: the record has no signature"),
-    "a changed payload": (
-        envelope_of(lambda f: f.update(payload=flipped(f["payload"]))),
-        "wrong signature: the signature is",
-    ),
-    "a changed signature": (
-        envelope_of(lambda f: f["signatures"][0].update(sig=flipped(f["signatures"][0]["sig"]))),
-        "wrong signature: the",
-    ),
-    "a short signature": (
-        envelope_of(put_in(["signatures", 0, "sig"], "AAAA")),
-        "wrong signature: the signature is not",
-    ),
-    "a signature without the type": (bare_signature, "wrong signature: the signature is not that of the key"),
-    "a stranger": (
-        lambda raw, _: resigned(raw, keys.PrivateKey(keys.Ed25519PrivateKey.generate())),
-        "unknown key: the record is signed",
-    ),
-    "a stranger under a trusted name": (with_trusted_name, "wrong signature: the signature is not that of the key"),
-    "another statement's type": (
-        statement_of(put_in(["_type"], "https://example.com")),
-        "wrong statement: the payload is no",
-    ),
-    "another predicate": (
-        statement_of(put_in(["predicateType"], "https://x")),
-        "wrong statement: the payload is no in-toto",
-    ),
-    "no predicate": (statement_of(cut(["predicate"])), f"{FIELDS}: 'predicate' is missing"),
-    "no byproducts": (
-        statement_of(put_in(["predicate", "runDetails", "byproducts"], [])),
-        f"{FIELDS}: the record is missing",
-    ),
+    "no payload": (in_envelope("payload", CUT), f"{FORM}: 'payload' is missing"),
+    "no list of signatures": (in_envelope("signatures", CUT), f"{FORM}: 'signatures' is missing"),
+    "signatures as text": (in_envelope("signatures", "all"), f"{FORM}: a value has another type"),
+    "a payload that is not base64": (in_envelope("payload", "%%%"), f"{FORM}: a value is not in base64"),
+    "a signature that is not base64": (in_envelope("signatures.0.sig", "%%%"), f"{FORM}: a value is not in base64"),
+    "another type": (in_envelope("payloadType", "text/plain"), "wrong type: the envelope has the type 'text/pl"),
+    "no signature": (in_envelope("signatures", []), "not signed: the record has no signature"),
+    "a changed payload": (envelope_of(lambda fields: flipped(fields, "payload")), SIGNATURE),
+    "a changed signature": (envelope_of(lambda fields: flipped(fields["signatures"][0], "sig")), SIGNATURE),
+    "a short signature": (in_envelope("signatures.0.sig", "AAAA"), SIGNATURE),
+    "a signature without the type": (bare_signature, SIGNATURE),
+    "a stranger": (lambda raw, _: of_stranger(raw), "unknown key: the record is signed"),
+    "a stranger under a trusted name": (of_stranger, SIGNATURE),
+    "another statement's type": (in_statement("_type", "https://example.com"), STATEMENT),
+    "another predicate": (in_statement("predicateType", "https://x"), STATEMENT),
+    "no predicate": (in_statement("predicate", CUT), f"{FIELDS}: 'predicate' is missing"),
+    "no byproducts": (in_statement("predicate.runDetails.byproducts", []), f"{FIELDS}: the record is missing"),
     "a statement that is a list": (statement_of(lambda _: [1]), f"{FIELDS}: a value has another type"),
-    "a newer form": (content_of(put_in(["form"], 2)), "newer form: the record has the form 2"),
-    "no key": (content_of(cut(["record", "key"])), f"{FIELDS}: 'key' is missing"),
-    "an unknown field": (content_of(put_in(["record", "exec"], "rm -rf /")), f"{FIELDS}: a value has another type"),
-    "a path to the folder above": (renamed("../small"), "path: the record has a file whose path leads out"),
-    "a path two folders above": (renamed("a/../../small"), "path: the record has a file whose path leads out"),
-    "an absolute path": (renamed("/etc/cron.d/x"), "path: the record has a file whose path leads out"),
-    "the folder itself": (renamed("."), "path: the record has a file whose path leads out"),
-    "a path with a double slash": (renamed("a//small"), "path: the record has a file whose path leads out"),
-    "a path with a dot": (renamed("a/./small"), "path: the record has a file whose path leads out"),
-    "a path of another system": (renamed("a\\..\\small"), "path: the record has a file whose path leads out"),
-    "a path with a line break": (renamed("a\nsmall"), "path: the record has a file whose path leads out"),
-    "a path that clears the terminal": (renamed("\x1b[2Jsmall"), "path: the record has a file whose path leads out"),
-    "a path that is too long": (renamed("a/" * 3000 + "b"), "path: the record has a file whose path leads out"),
+    "a newer form": (in_content("form", 2), "newer form: the record has the form 2"),
+    "no key": (in_record("key", CUT), f"{FIELDS}: 'key' is missing"),
+    "an unknown field": (in_record("exec", "rm -rf /"), f"{FIELDS}: a value has another type"),
+    **{
+        f"the path {name[:20]!r}": (renamed(name), "path: the record has a file whose path leads out") for name in PATHS
+    },
     "a file under a file": (renamed("model.onnx/small"), "path: the record has a file that is a folder, too"),
-    "a file without a subject": (
-        statement_of(lambda f: f["subject"].pop() and None),
-        "other files: the record, the subjects",
-    ),
+    "a file without a subject": (statement_of(lambda fields: fields["subject"].pop() and None), FILES_DIFFER),
     "a subject without a file": (
-        statement_of(lambda f: f["subject"].append({"name": "x", "digest": {"sha256": "0" * 64}})),
-        "other files: the record",
+        statement_of(lambda fields: fields["subject"].append({"name": "x", "digest": {"sha256": "0" * 64}})),
+        FILES_DIFFER,
     ),
-    "a file without blobs": (
-        content_of(cut(["blobs", "small"])),
-        "other files: the record, the subjects and the blobs",
+    "a subject twice": (
+        statement_of(lambda f: f["subject"].insert(0, f["subject"][0] | {"digest": {"sha256": "0" * 64}})),
+        FILES_DIFFER,
     ),
-    "another subject's digest": (
-        statement_of(put_in(["subject", 0, "digest", "sha256"], "0" * 64)),
-        "other digest: the subject 'model.onnx' has",
-    ),
-    "no blob for a file": (
-        content_of(put_in(["blobs", "small"], [])),
-        "wrong size: the blobs of 'small' have not the 1 b",
-    ),
-    "a blob too much": (
-        content_of(lambda c, _: c["blobs"]["small"].append(c["blobs"]["model.onnx"][0])),
-        "wrong size: the blobs of 'small'",
-    ),
-    "a blob without a digest": (
-        content_of(cut(["blobs", "small", 0, "sha256"])),
-        "wrong blob: the record names a blob in an",
-    ),
-    "a blob by another digest": (
-        blob_with(sha256="d41d8cd98f00b204e9800998ecf8427e"),
-        "wrong blob: the record names a blob 'd4",
-    ),
-    "a blob by a path": (
-        blob_with(sha256="../../../../etc/passwd".ljust(64, "x")),
-        "wrong blob: the record names a blob '../",
-    ),
-    "a blob in an unknown encoding": (blob_with(encoding="gzip"), "wrong blob: the record names a blob"),
+    "a file without blobs": (in_content("blobs.small", CUT), FILES_DIFFER),
+    "another subject's digest": (in_statement("subject.0.digest.sha256", "0" * 64), "other digest: the subject 'model"),
+    "no blob for a file": (in_content("blobs.small", []), SIZE),
+    "a blob too much": (content_of(lambda c, _: c["blobs"]["small"].append(c["blobs"]["model.onnx"][0])), SIZE),
+    "a blob without a digest": (in_content("blobs.small.0.sha256", CUT), f"{BLOB} in an unknown form"),
+    "a blob by another digest": (blob_with(sha256="d41d8cd98f00b204e9800998ecf8427e"), f"{BLOB} 'd4"),
+    "a blob by a path": (blob_with(sha256="../../../../etc/passwd".ljust(64, "x")), f"{BLOB} '../"),
+    "a blob in an unknown encoding": (blob_with(encoding="gzip"), BLOB),
     "a blob of a negative size": (blob_with(size=-1), "wrong blob: a blob of -1 bytes"),
     "a blob of a petabyte": (blob_with(size=10**15), "wrong blob: a blob of 1000000000000000 bytes"),
     "an object of a petabyte": (blob_with(stored=10**15), "wrong blob: a blob of"),
@@ -230,77 +197,32 @@ RECORDS = {
         blob_with(size=5000, inline=base64.b64encode(b"x" * 5000).decode()),
         "wrong blob: a blob of",
     ),
-    "another artifact": (
-        content_of(put_in(["record", "artifact"], "0" * 32)),
-        "not bound: the record's artifact is not that of its files",
-    ),
-    "another report": (
-        content_of(put_in(["record", "report"], {"n": 2})),
-        "not bound: the record's binding is not that of its step",
-    ),
-    "another step": (
-        content_of(put_in(["record", "step"], "os:system")),
-        "not bound: the record's binding is not that of its step",
-    ),
-    "no binding": (
-        content_of(put_in(["record", "binding"], "")),
-        "not bound: the record's binding is not that of its step",
-    ),
-    "another content's digest": (
-        content_of(lambda c, _: c["record"]["files"]["small"].__setitem__(1, "0" * 32)),
-        "not bound: the record's artifact is not that of its files",
-    ),
-    "signed tomorrow": (
-        content_of(put_in(["signed_at"], time.time() + 86400)),
-        "signed in the future: the record is signed",
-    ),
-    "signed after all time": (
-        content_of(put_in(["signed_at"], 1e300)),
-        "signed in the future: the record is signed at no",
-    ),
-    "signed at no time": (content_of(put_in(["signed_at"], "soon")), f"{FIELDS}: a value is wrong"),
-    "signed at no number": (content_of(put_in(["signed_at"], float("nan"))), f"{FIELDS}: a value is wrong"),
-    "signed before all time": (content_of(put_in(["signed_at"], float("-inf"))), f"{FIELDS}: a value is wrong"),
-    "a blob without end": (blob_with(size=float("inf")), f"{FIELDS}: a value is wrong"),
-    "a file without end": (
-        content_of(lambda c, _: c["record"]["files"]["small"].__setitem__(0, float("inf"))),
-        f"{FIELDS}: a value is wrong",
-    ),
-    "a step that is no text": (
-        content_of(put_in(["record", "step"], "\ud800")),
-        f"{FIELDS}: a text has half of a surrogate pair",
-    ),
-    "a key that is no text": (
-        content_of(put_in(["record", "key", "\ud800"], "\udfff")),
-        f"{FIELDS}: a text has half of a surrogate pair",
-    ),
-    "a report without end": (
-        content_of(put_in(["record", "report"], {"n": float("inf")})),
-        f"{FIELDS}: a value is wrong",
-    ),
-    "a subject twice": (
-        statement_of(lambda f: f["subject"].insert(0, f["subject"][0] | {"digest": {"sha256": "0" * 64}})),
-        "other files: the record, the subjects and the blobs name different files",
-    ),
-    "a job that clears the terminal": (
-        content_of(put_in(["record", "job"], "\x1b[2Jbuild")),
-        f"{FIELDS}: a value is wrong",
-    ),
-    "made at no number": (content_of(put_in(["record", "made_at"], float("nan"))), f"{FIELDS}: a value is wrong"),
-    "seconds as text": (content_of(put_in(["record", "seconds"], "soon")), f"{FIELDS}: a value has another type"),
+    "another artifact": (in_record("artifact", "0" * 32), ARTIFACT),
+    "another content's digest": (with_small(1, "0" * 32), ARTIFACT),
+    "another report": (in_record("report", {"n": 2}), BINDING),
+    "another step": (in_record("step", "os:system"), BINDING),
+    "no binding": (in_record("binding", ""), BINDING),
+    "signed tomorrow": (in_content("signed_at", time.time() + 86400), "signed in the future: the record is signed"),
+    "signed after all time": (in_content("signed_at", 1e300), "signed in the future: the record is signed at no"),
+    "signed at no time": (in_content("signed_at", "soon"), f"{FIELDS}: a value is wrong"),
+    "signed at no number": (in_content("signed_at", float("nan")), f"{FIELDS}: a value is wrong"),
+    "signed before all time": (in_content("signed_at", -ENDLESS), f"{FIELDS}: a value is wrong"),
+    "a blob without end": (blob_with(size=ENDLESS), f"{FIELDS}: a value is wrong"),
+    "a file without end": (with_small(0, ENDLESS), f"{FIELDS}: a value is wrong"),
+    "a report without end": (in_record("report", {"n": ENDLESS}), f"{FIELDS}: a value is wrong"),
+    "a step that is no text": (in_record("step", "\ud800"), f"{FIELDS}: a text has half of a surrogate pair"),
+    "a key that is no text": (in_record("key.\ud800", "\udfff"), f"{FIELDS}: a text has half of a surrogate pair"),
+    "a job that clears the terminal": (in_record("job", "\x1b[2Jbuild"), f"{FIELDS}: a value is wrong"),
+    "made at no number": (in_record("made_at", float("nan")), f"{FIELDS}: a value is wrong"),
+    "seconds as text": (in_record("seconds", "soon"), f"{FIELDS}: a value has another type"),
 }
 
 
 @pytest.fixture
-def shared(tmp_path, machine, remote_at):
+def shared(tmp_path, machine, folder):
     """A record on a remote that is a folder: the machine that pushed it, the remote, its folder and the record."""
-    folder = tmp_path / "shared"
-    at = remote_at(f"file://{folder}")
-    store = machine("a", at, writes=True)
-    record = put(store, KEY, FILES)
-    store.tier.push(record)
-    assert store.tier.wait() is None
-    return store, at, folder, record
+    store = machine("a", folder, writes=True)
+    return store, folder, tmp_path / "shared", pushed(store, KEY, FILES)
 
 
 def refused(other, message):
@@ -333,8 +255,7 @@ def test_the_table_is_as_long_as_promised():
 def test_the_record_of_another_key_is_no_answer(shared, machine):
     store, at, folder, _ = shared
     other_key = {**KEY, "options.a": "2"}
-    store.tier.push(put(store, other_key, {"evil": "e"}))
-    assert store.tier.wait() is None
+    pushed(store, other_key, {"evil": "e"})
     (folder / objects.record_name(KEY)).write_bytes((folder / objects.record_name(other_key)).read_bytes())
     refused(machine("b", at), "other key: the record under this name was made for another key")
 
@@ -363,16 +284,13 @@ def packed(content):
 
 BLOBS = {
     "other bytes": (lambda raw: b"x" * len(raw), "damaged blob: the blob"),
-    "a flipped bit": (
-        lambda raw: raw[:-1] + bytes([raw[-1] ^ 1]),
-        "damaged blob: the blob|wrong digest: the bytes|wrong size",
-    ),
+    "a flipped bit": (lambda raw: raw[:-1] + bytes([raw[-1] ^ 1]), "damaged blob|wrong digest|wrong size"),
     "half of the bytes": (lambda raw: raw[: len(raw) // 2], "damaged blob: the blob|wrong size: the blob"),
     "no bytes": (lambda raw: b"", "damaged blob: the blob|wrong size: the blob"),
     "bytes behind the end": (lambda raw: raw + raw, "too long: "),
     "another file": (
         lambda raw: packed(b"evil" + LARGE[4:].encode())[: len(raw)],
-        "wrong digest: the bytes|damaged blob|wrong size",
+        "damaged blob|wrong digest|wrong size",
     ),
     "a bomb": (lambda raw: packed(bytes(1 << 28)), "wrong size: the blob .* has more bytes|too long"),
     "fewer bytes": (lambda raw: packed(b"few"), "wrong size: the blob .* has fewer bytes"),
@@ -386,8 +304,6 @@ def blob_in(folder):
 
 @pytest.mark.parametrize("name", BLOBS)
 def test_a_forged_blob_is_refused(name, shared, machine):
-    import re
-
     _, at, folder, record = shared
     forge, message = BLOBS[name]
     path = blob_in(folder)
@@ -420,26 +336,29 @@ def test_a_link_in_place_of_a_blob_brings_no_other_file(shared, machine, tmp_pat
     assert not [path for path in other.root.rglob("*") if path.is_file() and b"password" in path.read_bytes()]
 
 
-def test_a_refused_artifact_is_made_again_and_pushed_over_the_forgery(shared, machine, tmp_path):
+def test_a_refused_artifact_is_made_again_and_pushed_over_the_forgery(shared, machine):
     _, at, folder, _ = shared
     path = blob_in(folder)
     good = path.read_bytes()
     path.write_bytes(b"x" * len(good))
     other = machine("b", at, writes=True)
     assert not other.bring(other.find(KEY))
-    other.tier.push(put(other, KEY, FILES))
-    assert other.tier.wait() is None
+    pushed(other, KEY, FILES)
     assert path.read_bytes() == good
     third = machine("c", at)
     assert third.bring(third.find(KEY))
 
 
+def listed(key, name):
+    return json.dumps([{"key": key, "object": name, "inputs": {}, "earlier": [], "time": 1}]).encode()
+
+
 LISTS = {
     "no JSON": b"x",
     "no list": b'{"a": 1}',
-    "a path": b'[{"key": "a", "object": "../../../etc/passwd", "inputs": {}, "earlier": [], "time": 1}]',
-    "an address": b'[{"key": "a", "object": "http://169.254.169.254/x", "inputs": {}, "earlier": [], "time": 1}]',
-    "a key that is a path": None,
+    "a path": listed("a", "../../../etc/passwd"),
+    "an address": listed("a", "http://169.254.169.254/x"),
+    "a key that is a path": listed("../../x", objects.record_name(KEY)),
     "a nested bomb": b"[" * 200_000,
 }
 
@@ -447,12 +366,9 @@ LISTS = {
 @pytest.mark.parametrize("name", LISTS)
 def test_a_forged_list_of_machines_is_refused(name, shared, machine):
     _, at, folder, _ = shared
-    key_path = json.dumps(
-        [{"key": "../../x", "object": objects.record_name(KEY), "inputs": {}, "earlier": [], "time": 1}]
-    ).encode()
     path = folder / objects.list_name(KEY)
     path.parent.mkdir(parents=True)
-    path.write_bytes(LISTS[name] or key_path)
+    path.write_bytes(LISTS[name])
     other = machine("b", at)
     other.tier.gather(KEY)
     assert other.tier.counts.refused == {"wrong list": 1}
@@ -463,25 +379,10 @@ def test_a_list_that_names_a_forged_record_brings_nothing(shared, machine, pair)
     _, at, folder, _ = shared
     path = folder / objects.record_name(KEY)
     path.write_bytes(RECORDS["no signature"][0](path.read_bytes(), pair))
-    listed = folder / objects.list_name(KEY)
-    listed.parent.mkdir(parents=True)
-    inputs = {row: value for row, value in KEY.items() if row.startswith("inputs.")}
-    entry = {"key": digest_of(KEY), "object": objects.record_name(KEY), "inputs": inputs, "earlier": [], "time": 1}
-    listed.write_text(json.dumps([entry]))
+    record_list = folder / objects.list_name(KEY)
+    record_list.parent.mkdir(parents=True)
+    record_list.write_bytes(listed(digest_of(KEY), objects.record_name(KEY)).replace(b"{}", b'{"inputs.model": "m"}'))
     other = machine("b", at)
     other.tier.gather(KEY)
     assert other.tier.counts.refused == {"not signed": 1}
     assert not list(other.records())
-
-
-def test_without_forgery_the_same_look_up_succeeds(shared, machine):
-    other = machine("b", shared[1])
-    assert other.bring(other.find(KEY))
-    assert not other.tier.counts.refused
-
-
-def test_the_statement_that_is_pushed_is_read_as_it_was_written(shared):
-    store, _, _, record = shared
-    read = statement.read(envelope.decode(store.envelopes.read(record.digest)).payload)
-    assert read.record.key == record.key
-    assert Path(next(iter(read.files))).name == "model.onnx"

@@ -4,7 +4,7 @@ import datetime as dt
 import time
 
 import pytest
-from stores import put
+from stores import pushed
 
 from engine.cli import main
 from engine.store.remote import keys, settings, trust
@@ -15,11 +15,6 @@ DAY = 86400.0
 
 def key_of(number):
     return {"step": "x", "code": "c", "options.a": str(number)}
-
-
-@pytest.fixture
-def shared(remote_at, tmp_path):
-    return remote_at(f"file://{tmp_path}/shared")
 
 
 @pytest.fixture
@@ -37,53 +32,47 @@ def listed(tmp_path, monkeypatch):
     return run
 
 
-def push(store, record):
-    store.tier.push(record)
-    assert store.tier.wait() is None
-
-
-def test_the_steps_of_a_rotation(machine, shared, listed, tmp_path, monkeypatch):
+def test_the_steps_of_a_rotation(machine, folder, listed, tmp_path, monkeypatch):
     old, new = (keys.generate(tmp_path / f"{name}.key") for name in ("old", "new"))
     listed("--key", str(old.public), "--name", "ci")
-    ci = machine("ci", shared, writes=True, signer=old)
-    first = put(ci, key_of(1), {"weights": "1"})
-    push(ci, first)
+    ci = machine("ci", folder, writes=True, signer=old)
+    pushed(ci, key_of(1), {"weights": "1"})
 
     # 1. Every machine that pulls trusts the new key beside the old one.
     both = listed("--key", str(new.public), "--name", "ci-new")
     # 2. The machine that pushes signs with the new key.
-    ci = machine("ci", shared, writes=True, signer=new, trusts=both)
-    push(ci, put(ci, key_of(2), {"weights": "2"}))
-    signers = [machine("b", shared, trusts=both).find(key_of(number)).origin["signer"] for number in (1, 2)]
+    ci = machine("ci", folder, writes=True, signer=new, trusts=both)
+    pushed(ci, key_of(2), {"weights": "2"})
+    signers = [machine("b", folder, trusts=both).find(key_of(number)).origin["signer"] for number in (1, 2)]
     assert signers == [old.public.id, new.public.id]
     # 3. The old key gets a last day. What it signed until then still counts, what it signs later does not.
     ended = listed("--key", str(old.public), "--name", "ci", "--until", dt.datetime.now(dt.UTC).date().isoformat())
-    assert machine("c", shared, trusts=ended).find(key_of(1)) is not None
+    assert machine("c", folder, trusts=ended).find(key_of(1)) is not None
     now = time.time()
     with monkeypatch.context() as later:
         later.setattr(time, "time", lambda: now + 2 * DAY)
-        thief = machine("thief", shared, writes=True, signer=old)
-        push(thief, put(thief, key_of(3), {"weights": "3"}))
-        reader = machine("d", shared, trusts=ended)
+        thief = machine("thief", folder, writes=True, signer=old)
+        pushed(thief, key_of(3), {"weights": "3"})
+        reader = machine("d", folder, trusts=ended)
         assert reader.find(key_of(3)) is None
         assert reader.tier.counts.refused == {"expired key": 1}
 
 
-def test_the_steps_after_a_key_was_lost(machine, shared, listed, tmp_path):
+def test_the_steps_after_a_key_was_lost(machine, folder, listed, tmp_path):
     old, new = (keys.generate(tmp_path / f"{name}.key") for name in ("old", "new"))
     listed("--key", str(old.public), "--name", "ci")
-    ci = machine("ci", shared, writes=True, signer=old)
-    record = put(ci, key_of(1), {"weights": "1"})
-    push(ci, record)
-    brought = machine("b", shared, trusts=Trust(trust.read(settings.trusted_keys_path())))
+    ci = machine("ci", folder, writes=True, signer=old)
+    pushed(ci, key_of(1), {"weights": "1"})
+    brought = machine("b", folder, trusts=Trust(trust.read(settings.trusted_keys_path())))
     assert brought.bring(brought.find(key_of(1)))
 
     # 1. Every machine revokes the old key and trusts the new one.
     without = listed("--revoke", str(old.public), "--key", str(new.public), "--name", "ci-new")
-    assert machine("b", shared, trusts=without).find(key_of(1)) is None, "what the store has counts no more, either"
+    assert machine("b", folder, trusts=without).find(key_of(1)) is None, "what the store has counts no more, either"
     # 2. The machine that has built the records pushes them again, with the new key.
-    again = machine("ci", shared, writes=True, signer=new, trusts=without)
-    push(again, again.find(key_of(1)))
+    again = machine("ci", folder, writes=True, signer=new, trusts=without)
+    again.tier.push(again.find(key_of(1)))
+    assert again.tier.wait() is None
     assert again.tier.counts.pushed == 1
     # 3. Every machine has them again.
-    assert machine("b", shared, trusts=without).find(key_of(1)).origin["signer"] == new.public.id
+    assert machine("b", folder, trusts=without).find(key_of(1)).origin["signer"] == new.public.id

@@ -9,7 +9,7 @@ from stores import put
 from engine.errors import UsageError
 from engine.store.remote.keys import SigningCommand
 
-COUNT = 20
+COUNT = 12
 KEYS = [{"step": "x", "code": "c", "options.a": str(number)} for number in range(COUNT)]
 SCRIPT = """\
 import sys, time
@@ -24,7 +24,7 @@ if "fail" in sys.argv:
     time.sleep(0.3)
     sys.exit("no such key")
 key = serialization.load_pem_private_key(Path(sys.argv[1]).read_bytes(), None)
-time.sleep(0.5)
+time.sleep(0.25)
 sys.stdout.buffer.write(key.sign(message))
 with log.open("a") as file:
     file.write(f"{began} {time.monotonic()}\\n")
@@ -39,11 +39,6 @@ def command(pair, tmp_path):
     (tmp_path / "sign.py").write_text(SCRIPT)
     words = [sys.executable, str(tmp_path / "sign.py"), str(tmp_path / "kms.key"), str(tmp_path / "log")]
     return lambda *more: SigningCommand((*words, *more), pair.public), tmp_path / "log"
-
-
-@pytest.fixture
-def folder(remote_at, tmp_path):
-    return remote_at(f"file://{tmp_path}/shared")
 
 
 def test_eight_records_are_signed_at_a_time_and_each_has_its_own_signature(machine, folder, command):

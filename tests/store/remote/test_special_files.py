@@ -2,10 +2,10 @@
 
 import asyncio
 import os
-import socket
 
 import pytest
-from stores import put
+from fire import odd_files
+from stores import pushed, put
 
 from engine.store.remote.places import place_of
 
@@ -13,76 +13,44 @@ KEY = {"step": "x", "code": "c", "inputs.model": "m"}
 FILES = {"model.onnx": "weights " * 5000}
 
 
-def _socket(path):
-    path.unlink()
-    with socket.socket(socket.AF_UNIX) as each:
-        home = os.getcwd()
-        os.chdir(path.parent)
-        try:
-            each.bind("s")
-        finally:
-            os.chdir(home)
-    (path.parent / "s").rename(path)
-
-
-def _instead(make):
-    def put(path):
-        path.unlink()
-        make(path)
-
-    return put
-
-
-SPECIAL = {
-    "a named pipe": _instead(os.mkfifo),
-    "a socket": _socket,
-    "a device": _instead(lambda path: path.symlink_to("/dev/zero")),
-    "a link to itself": _instead(lambda path: path.symlink_to(path.name)),
-    "a link to nowhere": _instead(lambda path: path.symlink_to("/nowhere")),
-    "a folder": _instead(lambda path: path.mkdir()),
-    "no bytes": lambda path: path.write_bytes(b""),
-}
-
-
 @pytest.fixture
-def shared(machine, remote_at, tmp_path):
+def shared(machine, folder, tmp_path):
     """A folder with one record and its blob, and its remote."""
-    remote = remote_at(f"file://{tmp_path}/shared")
-    store = machine("a", remote, writes=True)
-    store.tier.push(put(store, KEY, FILES))
-    assert store.tier.wait() is None
-    return tmp_path / "shared" / "v1", remote
+    pushed(machine("a", folder, writes=True), KEY, FILES)
+    return tmp_path / "shared" / "v1", folder
 
 
-def replaced(folder, make):
-    for path in [each for each in folder.rglob("*") if each.is_file()]:
-        make(path)
+def replaced(folder, kind):
+    files = [each for each in folder.rglob("*") if each.is_file()]
+    assert files
+    for path in files:
+        odd_files.put(kind, path)
 
 
-@pytest.mark.parametrize("make", SPECIAL.values(), ids=SPECIAL)
-def test_a_record_that_is_no_file_is_no_record_and_is_named(shared, machine, make):
+@pytest.mark.parametrize("kind", odd_files.ODD)
+def test_a_record_that_is_no_file_is_no_record_and_is_named(shared, machine, kind):
     folder, remote = shared
-    replaced(folder / "records", make)
+    replaced(folder / "records", kind)
     other = machine("b", remote, brief=True)
     assert other.find(KEY) is None
     line = other.tier.summary()
     assert "\n" not in line
-    assert str(folder.parent) in line or make is SPECIAL["a link to nowhere"]
+    assert str(folder.parent) in line or kind == "link to nothing"
 
 
-@pytest.mark.parametrize("make", SPECIAL.values(), ids=SPECIAL)
-def test_a_blob_that_is_no_file_is_not_brought_and_is_named(shared, machine, make):
+@pytest.mark.parametrize("kind", odd_files.ODD)
+def test_a_blob_that_is_no_file_is_not_brought_and_is_named(shared, machine, kind):
     folder, remote = shared
-    replaced(folder / "blobs", make)
+    replaced(folder / "blobs", kind)
     other = machine("b", remote, brief=True)
     assert not other.bring(other.find(KEY))
     assert str(folder.parent) in other.tier.summary()
 
 
-@pytest.mark.parametrize("make", SPECIAL.values(), ids=SPECIAL)
-def test_a_push_beside_what_is_no_file_ends(shared, machine, make):
+@pytest.mark.parametrize("kind", odd_files.ODD)
+def test_a_push_beside_what_is_no_file_ends(shared, machine, kind):
     folder, remote = shared
-    replaced(folder, make)
+    replaced(folder, kind)
     again = machine("c", remote, writes=True, brief=True)
     again.tier.push(put(again, KEY, FILES))
     again.tier.wait()

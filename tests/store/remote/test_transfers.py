@@ -4,7 +4,7 @@ import pytest
 
 from engine.events import Moved
 from engine.store.remote import transfers
-from engine.store.remote.transfers import Moving, Watch
+from engine.store.remote.transfers import Moving, reporter
 
 
 @pytest.fixture
@@ -29,18 +29,18 @@ def test_transfers_that_overlap_count_together_and_the_next_ones_begin_anew():
 
 def test_a_short_transfer_is_no_news_and_a_long_one_is_an_event_a_second_and_a_last_one(clock):
     coming, events = Moving("in"), []
-    watch = Watch("there", (coming, Moving("out")), events.append)
+    report = reporter("there", (coming, Moving("out")), events.append)
     with coming.transfer("export", 10):
-        watch()
-    watch()
+        report()
+    report()
     assert events == []
     with coming.transfer("export", 100):
         for _ in range(30):  # three seconds
             clock[0] += 0.1
             coming.advance(3)
-            watch()
-    watch()
-    watch()
+            report()
+    report()
+    report()
     assert [event.jobs for event in events] == [("export",)] * (len(events) - 1) + [()]
     assert 3 <= len(events) <= 4
     assert [event.done for event in events] == sorted(event.done for event in events)
