@@ -139,8 +139,7 @@ def test_the_line_for_cron_pulls_and_builds(clean, tmp_path):
     assert clean.engine.startswith(b"FAKE ENGINE")
 
 
-@pytest.mark.slow
-def test_the_script_for_slurm_builds_in_the_folder_where_it_was_submitted(clean):
+def test_the_script_for_slurm_has_its_options_before_the_first_command():
     text = SLURM.read_text()
     subprocess.run(["bash", "-n", SLURM], check=True)
     options = dict(re.findall(r"^#SBATCH --([a-z-]+)=(\S+)$", text, re.MULTILINE))
@@ -148,6 +147,11 @@ def test_the_script_for_slurm_builds_in_the_folder_where_it_was_submitted(clean)
     assert options["export"] == "ALL"
     first_command = text.index("set -euo")
     assert text.rindex("#SBATCH") < first_command, "Slurm reads options only before the first command"
+
+
+@pytest.mark.slow
+@pytest.mark.whole("test_the_command_for_kubernetes_builds")
+def test_the_script_for_slurm_builds_in_the_folder_where_it_was_submitted(clean):
     variables = {"SLURM_SUBMIT_DIR": str(clean.program.folder), "SLURM_JOB_ID": "7"}
     clean(str(SLURM), shell=("bash",), **variables)
     assert clean.engine.startswith(b"FAKE ENGINE")

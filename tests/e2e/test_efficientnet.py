@@ -4,7 +4,6 @@ import importlib.util
 import json
 import os
 
-import numpy as np
 import onnx
 import pytest
 import timm_here
@@ -101,31 +100,6 @@ def _is_a_package_of_images(place, *, size):
     assert "max_batch_size: 32" in config
     around = ["efficientnetv2", *(f"efficientnetv2_{part}" for part in ("image", "postprocess", "preprocess"))]
     assert sorted(path.name for path in place.iterdir() if path.is_dir()) == around  # nothing about text
-
-
-@pytest.mark.whole
-@pytest.mark.parametrize("precision", ["fp32", "fp16"])
-def test_a_t4_that_is_not_here_waits_after_all_that_any_machine_can_do(shipped, serve, seeing, precision):
-    serve("tf_efficientnetv2_b0", size=64, num_classes=10)
-    seeing(shipped)
-    words = ["--only", "target.runtime=tensorrt", "--only", f"precision={precision}", "--set", "preprocess.size=64"]
-    states = shipped.states(RECIPE, *words, expect=3)
-    assert {states[job] for job in ("fetch", "export", "reference", "shape-infer")} == {"built"}
-    assert states["trt-build"] == "waiting"
-
-
-@pytest.mark.whole("tests/steps/test_export_timm.py exports a model of timm")
-def test_a_directory_of_timm_is_a_source_when_the_recipe_says_what_it_is_for(empty, seeing):
-    timm_here.checkpoint(empty.folder / "model", "test_efficientnet", size=64)
-    seeing(empty)
-    (empty.folder / "r.yaml").write_text("name: m\nmodel: {source: model}\npreprocess: {size: 64}\n")
-    assert "not supported yet: preparing images for this model" in empty("build", "r.yaml", expect=2).stderr
-    (empty.folder / "r.yaml").write_text("name: m\nmodel: {source: model}\n")
-    assert "say `task: image-classification`" in empty("build", "r.yaml", expect=1).stderr
-    recipe = "name: m\nmodel: {source: model, task: image-classification}\npreprocess: {size: 64}\n"
-    (empty.folder / "r.yaml").write_text(recipe)
-    np.savez(empty.folder / "images.npz", images=np.ones((2, 3, 64, 64), "float32"))
-    assert empty.states("r.yaml", "--set", "validate.samples=images.npz")["package"] == "built"
 
 
 @pytest.mark.whole

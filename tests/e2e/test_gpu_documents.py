@@ -96,6 +96,7 @@ def test_what_pip_installs_there_exists():
     assert any(SETUP.search(text) for text in texts)
 
 
+@pytest.mark.whole("each run of all tests collects them")
 def test_pytest_collects_the_tests_that_need_a_gpu():
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-m", "gpu", "--collect-only", "-q", "-p", "no:cacheprovider", "tests/gpu"],

@@ -9,7 +9,7 @@ import openvino_here  # noqa: F401 - skips where OpenVINO is missing
 import padded_texts
 import pytest
 import triton_server
-from tritonclient import grpc
+from triton_server import infer
 from tritonclient.utils import InferenceServerException
 
 from engine.kit.triton.serving import Serving
@@ -88,14 +88,9 @@ def test_a_model_of_several_shapes_answers_as_openvino_here(server, shaped, mini
 
 
 def test_shapes_that_no_model_takes_are_refused_with_the_profiles(server):
-    client = grpc.InferenceServerClient(server.grpc)
-    values = []
-    for name, length in (("input_ids", 4), ("attention_mask", 5), ("token_type_ids", 4)):
-        values.append(grpc.InferInput(name, (1, length), "INT64"))
-        values[-1].set_data_from_numpy(np.ones((1, length), np.int64))
+    lengths = {"input_ids": 4, "attention_mask": 5, "token_type_ids": 4}
     with pytest.raises(InferenceServerException, match=r"has the shape .*; the model takes"):
-        client.infer("shaped", values, client_timeout=30)
-    client.close()
+        infer(server, "shaped", **{name: np.ones((1, length), np.int64) for name, length in lengths.items()})
 
 
 def test_a_model_of_one_fixed_shape_needs_no_router(tmp_path, minilm_exported, minilm_checkpoint):
@@ -139,11 +134,4 @@ def over_http(server, model="small_text", texts=TEXTS):
 
 
 def over_grpc(server, model="small_text", texts=TEXTS):
-    client = grpc.InferenceServerClient(server.grpc)
-    texts = np.array([[text.encode()] for text in texts], dtype=object)
-    value = grpc.InferInput("TEXT", texts.shape, "BYTES")
-    value.set_data_from_numpy(texts)
-    try:
-        return client.infer(model, [value], client_timeout=30).as_numpy("last_hidden_state")
-    finally:
-        client.close()
+    return infer(server, model, TEXT=triton_server.texts(*texts))["last_hidden_state"]

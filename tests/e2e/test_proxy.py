@@ -54,9 +54,7 @@ def proxy(started):
 
 
 def rows(numbers):
-    value = grpc.InferInput("x", [len(numbers)], "INT64")
-    value.set_data_from_numpy(np.array(numbers, dtype=np.int64))
-    return [value]
+    return triton_server.inputs(x=np.array(numbers, dtype=np.int64))
 
 
 def test_grpc_passes_and_what_is_too_large_does_not(started):

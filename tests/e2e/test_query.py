@@ -106,6 +106,7 @@ def texts(*rows):
 # What is asked, and how
 
 
+@pytest.mark.sample(1)
 def test_texts_of_several_requests_get_the_answers_that_a_foreign_client_gets(recipe, url, foreign):
     many = [*TEXTS, *TEXTS, "the end"]  # more than fit into a request
     response = query(recipe, url, "--model", "labels_text", *(word for text in many for word in ("--text", text)))

@@ -82,9 +82,8 @@ def server(folder, environment):
 def ask(server, folder, value=1.0, **credentials):
     credentials = credentials or {"ssl": True, "root_certificates": str(folder / "server.crt")}
     with grpc.InferenceServerClient(server.grpc, **credentials) as client:
-        tensor = grpc.InferInput("x", [1, 64], "FP32")
-        tensor.set_data_from_numpy(np.full((1, 64), value, np.float32))
-        return client.infer("layers", [tensor], client_timeout=30).as_numpy("y")
+        tensors = triton_server.inputs(x=np.full((1, 64), value, np.float32))
+        return client.infer("layers", tensors, client_timeout=30).as_numpy("y")
 
 
 def metrics(server):

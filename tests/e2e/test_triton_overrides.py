@@ -113,17 +113,14 @@ def test_the_overrides_of_each_part_arrive_there_and_nowhere_else(client):
 
 def test_a_model_with_every_override_answers(client):
     x = np.random.default_rng(0).standard_normal((3, 64)).astype(np.float32)
-    x_input = grpc.InferInput("x", [3, 64], "FP32")
-    x_input.set_data_from_numpy(x)
-    answer = client.infer("tiny", [x_input], client_timeout=30, priority=1, timeout=10_000_000)
+    answer = client.infer("tiny", triton_server.inputs(x=x), client_timeout=30, priority=1, timeout=10_000_000)
     assert answer.as_numpy("y").shape == (3, 4)
 
 
 def test_the_second_answer_to_a_text_comes_from_the_cache(client):
     def ask():
-        text = grpc.InferInput("TEXT", [1, 1], "BYTES")
-        text.set_data_from_numpy(np.array([[b"a film of note"]], dtype=object))
-        return client.infer("films_text", [text], client_timeout=30).as_numpy("scores")
+        text = triton_server.inputs(TEXT=triton_server.texts("a film of note"))
+        return client.infer("films_text", text, client_timeout=30).as_numpy("scores")
 
     def hits():
         [statistics] = client.get_inference_statistics("films_text").model_stats

@@ -167,13 +167,10 @@ def bytes_of(rows):
 
 class OverGrpc:
     def __init__(self, server):
-        self.client = grpc.InferenceServerClient(server.grpc)
+        self.server = server
 
     def __call__(self, model, name, array):
-        value = grpc.InferInput(name, array.shape, "BYTES")
-        value.set_data_from_numpy(array)
-        answer = self.client.infer(model, [value], client_timeout=60)
-        return {output.name: answer.as_numpy(output.name) for output in answer.get_response().outputs}
+        return triton_server.infer(self.server, model, **{name: array})
 
 
 class OverHttp:
@@ -416,11 +413,10 @@ def test_any_of_the_outputs_can_be_asked_for_without_the_others(name, server):
         every = [output.name for output in client.get_model_metadata(f"{name}_text").outputs]
         row = KINDS[kind][2][0]
         array = bytes_of([row if isinstance(row, tuple) else (row,)])
-        value = grpc.InferInput("TEXT", array.shape, "BYTES")
-        value.set_data_from_numpy(array)
+        value = triton_server.inputs(TEXT=array)
         for output in every:
             response = client.infer(
-                f"{name}_text", [value], outputs=[grpc.InferRequestedOutput(output)], client_timeout=30
+                f"{name}_text", value, outputs=[grpc.InferRequestedOutput(output)], client_timeout=30
             )
             assert [each.name for each in response.get_response().outputs] == [output]
 

@@ -136,19 +136,6 @@ def test_a_build_that_waits_ends_by_ctrl_c_and_by_its_timeout_with_what_still_wa
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("moment", range(30))
 @pytest.mark.whole("test_results_arrive_by_the_remote_and_the_build_that_waits_delivers_the_package")
-def test_ctrl_c_at_any_moment_of_the_waiting_ends_it_with_3(moment, laptop):
-    with Waiting(laptop) as waiting:
-        waiting.until("await")
-        time.sleep(random.Random(moment).choice((0, 0.001, 0.01, 0.1, 1, 1.5)) * random.Random(-moment).random())
-        waiting.process.send_signal(signal.SIGINT)
-        events, code = waiting.rest()
-    assert (code, events[-1]["state"], events[-1]["exit"]) == (3, "waiting", 3), events
-
-
-@pytest.mark.usefixtures("interruptible")
-@pytest.mark.sample(1)
-@pytest.mark.parametrize("moment", range(30))
-@pytest.mark.whole("test_results_arrive_by_the_remote_and_the_build_that_waits_delivers_the_package")
 def test_ctrl_c_at_any_moment_leaves_a_last_event_with_the_exit_code(moment, laptop):
     words = ["--force", "reference"] if moment % 2 else ["--wait"]
     with Waiting(laptop, *words) as waiting:
