@@ -89,6 +89,7 @@ def test_no_runtime_that_validates_is_exit_4_with_the_numbers_of_each(project):
     assert "cached   measure-runtimes" in done.stderr
 
 
+@pytest.mark.whole("tests/steps/test_choose_runtime.py rejects candidates that cannot be built")
 def test_where_openvino_cannot_have_the_model_onnx_runtime_is_kept(tmp_path):
     (tmp_path / "pyproject.toml").write_text("")
     (tmp_path / "r.yaml").write_text(RECIPE)

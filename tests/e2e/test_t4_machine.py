@@ -112,44 +112,6 @@ def test_without_the_gpu_why_and_show_say_on_which_machine_it_was_made(built):
     assert "Tesla T4" in built("show", str(plan), expect=0).stdout
 
 
-@pytest.mark.parametrize(
-    ("change", "place", "old", "new"),
-    [
-        ("target.device=A10", ("trt-build", "facts.device.name"), "Tesla T4", "A10"),
-        ('tensorrt.version="10.4"', ("trt-build", "tools.tensorrt"), "10.13.0.35", "10.4"),
-        ("profiles=[{batch: [1, 1, 4], sequence: [1, 16, 24]}]", ("trt-prepare", "options.profiles"), None, None),
-        ("tensorrt.optimization_level=5", ("trt-build", "options.optimization_level"), "null", "5"),
-    ],
-    ids=["device", "version", "profile", "option"],
-)
-@pytest.mark.sample(1)
-def test_an_engine_for_another_device_version_or_profile_is_none_and_why_names_the_row(built, change, place, old, new):
-    job, row = place
-    changed = built.why("r.yaml", "--set", change)[job]
-    assert changed["state"] == "stale"
-    rows = {each["row"]: each for each in changed["changes"]}
-    assert row in rows
-    if old is not None:
-        assert rows[row]["old"].partition(" (content: ")[0] == old  # no installer has listed the fake's files
-        assert rows[row]["new"] == new
-    assert built.states("r.yaml", "--set", change, expect=3)["trt-build"] == "waiting"
-
-
-@pytest.mark.whole("test_the_laptop_builds_what_any_machine_can_and_the_other_only_the_rest")
-def test_where_another_tensorrt_is_installed_than_the_one_asked_for_its_engine_is_none(built, gpu_machine):
-    assert gpu_machine.states("r.yaml", "--set", 'tensorrt.version="10.4"', expect=3)["trt-build"] == "waiting"
-    image = ["--set", "tensorrt=null", "--set", 'package.triton.image="24.05"']
-    assert gpu_machine.states("r.yaml", *image, expect=3)["trt-build"] == "waiting"
-
-
-@pytest.mark.whole("test_the_laptop_builds_what_any_machine_can_and_the_other_only_the_rest")
-def test_an_engine_that_is_built_again_rebuilds_nothing_behind_it(built, gpu_machine):
-    again = gpu_machine.events("r.yaml", "--force", "trt-build")
-    assert {each["job"]: each["state"] for each in again if each["event"] == "end"} == states(trt_build="built")
-    assert set(built.states("r.yaml").values()) == {"cached"}
-    assert built("cache", "verify", expect=0)
-
-
 @pytest.mark.whole("test_the_laptop_builds_what_any_machine_can_and_the_other_only_the_rest")
 def test_the_second_engine_of_a_machine_is_built_with_what_the_first_measured(built, gpu_machine):
     [kept] = (built.folder / "cache" / "kept").iterdir()
