@@ -184,6 +184,7 @@ def test_the_job_for_kubernetes_has_the_documented_fields():
 
 
 @pytest.mark.slow
+@pytest.mark.whole("what the templates say is always read, and test_prove.py builds on a T4")
 def test_the_command_for_kubernetes_builds(clean, tmp_path):
     [container] = manifest()["spec"]["template"]["spec"]["containers"]
     [mount] = container["volumeMounts"]

@@ -32,16 +32,16 @@ def measured(recipe, *words, expect=0):
 def test_a_slow_server_cannot_hide_its_queue_from_an_open_loop(recipe):
     """Of 100 requests a second one in two must wait for the others; a caller that waits for its answer sees nothing."""
     with kserve_by_hand.server(seconds=0.02) as slow:
-        closed, crowded = measured(recipe, slow, *ASK, "--concurrency", "1,4", "--duration", "1")
-        below, over = measured(recipe, slow, *ASK, "--rate", "10,100", "--arrivals", "constant", "--duration", "1")
+        closed, crowded = measured(recipe, slow, *ASK, "--concurrency", "1,4", "--duration", "0.6")
+        below, over = measured(recipe, slow, *ASK, "--rate", "10,100", "--arrivals", "constant", "--duration", "0.6")
     service = closed["latency"]["p50_ms"]
     assert crowded["latency"]["p50_ms"] > 2.5 * service
     assert crowded["throughput"] < 1.5 * closed["throughput"]
     assert over["latency"]["p99_ms"] > 15 * service
     assert over["throughput"] < 75
-    assert over["requests"] == 100  # all that were planned, whenever they were answered
+    assert over["requests"] == 60  # all that were planned, whenever they were answered
     assert below["latency"]["p50_ms"] < over["latency"]["p50_ms"] / 3
-    assert below["requests"] == 10
+    assert below["requests"] == 6
     assert all(point["errors"]["count"] == 0 for point in (closed, crowded, over, below))
 
 
@@ -57,7 +57,7 @@ def test_more_processes_share_the_load(recipe):
 
 
 def test_errors_are_counted_told_and_judged(recipe):
-    words = (*ASK, "--concurrency", "2", "--duration", "0.5")
+    words = (*ASK, "--concurrency", "2", "--duration", "0.3")
     with kserve_by_hand.server(seconds=0.002, fails=lambda number: number % 4 == 3) as broken:
         (point,) = measured(recipe, broken, *words, "--max-errors", "0.5")
     with kserve_by_hand.server(seconds=0.002, fails=lambda number: number % 4 == 3) as broken:

@@ -74,7 +74,6 @@ class FakeL4(FakeT4):
         "name": "NVIDIA L4", "sm": 89, "sm_count": 58, "memory": 24_152_899_584, "memory_bus_width": 192,
         "l2_bytes": 50_331_648, "shared_memory_per_sm": 102_400,
     }  # fmt: skip
-    mib = 23_034
 
 
 def write_nvidia_smi(folder, *, gpu=FakeT4.gpu, driver=DRIVER):
