@@ -153,10 +153,9 @@ def test_main_pushes_and_a_pull_request_reads_and_cannot_write(repository, templ
     assert "recipes/samples.jsonl: locked " in runs[0].stderr
 
     Program(repository)("lock", "recipes/tiny.yaml", "--cache", str(tmp_path / "other"), expect=0)
-    for _ in range(2):  # the first pull request has written nothing that the second one could read
-        _, runs = run("pull_request", READING)
-        assert {job for job, state in states(runs[1]).items() if state == "built"} == {"reference", "validate"}
-        assert "went there" not in runs[1].stderr
+    _, runs = run("pull_request", READING)
+    assert {job for job, state in states(runs[1]).items() if state == "built"} == {"reference", "validate"}
+    assert "went there" not in runs[1].stderr
 
     _, [dry] = run("pull_request", {}, most=1)
     assert dry.returncode == 0, f"a fork without any secret builds everything\n{dry.stderr}"
