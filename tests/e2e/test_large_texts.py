@@ -234,25 +234,3 @@ def test_behind_the_front_large_texts_take_no_memory(repository, environment, tm
     )
     assert set(statuses) == {413}
     assert peak.bytes < 2 * idle
-
-
-@pytest.mark.parametrize("megabytes", [10, 100])
-def test_behind_the_front_short_requests_of_grpc_are_answered(repository, environment, tmp_path, megabytes):
-    with (
-        triton_server.serving(repository, tmp_path, environment) as server,
-        front.nginx(server, tmp_path) as (_, address, pid),
-    ):
-        short_requests(address, 2)
-        alone, idle = short_requests(address, 10), memory(server.pid, pid)
-        with Flood(address, megabytes, "413") as clients, Peak(server.pid, pid) as peak:
-            with clients.sending():
-                beside = short_requests(address, SECONDS)
-            refused = clients.refusals()
-    print(
-        f"\n{megabytes} MB x {CLIENTS} by gRPC behind nginx: p95 alone {p95(alone):.1f} ms, beside "
-        f"{p95(beside):.1f} ms; refused {sum(refused)}; memory {idle / 1e6:.0f} MB idle, "
-        f"{peak.bytes / 1e6:.0f} MB at most"
-    )
-    assert min(refused) > 0
-    assert p95(beside) < SLOWER * p95(alone)
-    assert peak.bytes < 2 * idle
