@@ -5,7 +5,6 @@ requests are still padded to the profiles, in fixed buffers.
 """
 
 import json
-import shutil
 from concurrent.futures import ThreadPoolExecutor
 
 import executions
@@ -80,8 +79,7 @@ def server(sources, environment, tmp_path_factory):
     folder = tmp_path_factory.mktemp("packages")
     for name, task in SERVED.items():
         on_the_cpu(packaged(folder, name, sources / name, task, fields=WAIT))
-        shutil.copytree(folder / "packages" / name, folder / "repository", dirs_exist_ok=True)
-    with triton_server.serving(folder / "repository", folder, environment) as running:
+    with triton_server.serving(environment, *(folder / "packages").iterdir()) as running:
         yield running
 
 

@@ -174,8 +174,8 @@ class Peak:
 
 
 @pytest.mark.parametrize("megabytes", [10, 100])
-def test_short_requests_are_answered_beside_large_ones(repository, environment, tmp_path, megabytes):
-    with triton_server.serving(repository, tmp_path, environment) as server:
+def test_short_requests_are_answered_beside_large_ones(repository, environment, megabytes):
+    with triton_server.serving(environment, repository) as server:
         with grpc.InferenceServerClient(server.grpc) as client:
             own = client.get_server_metadata().name  # the beginning of the names of its shared memory
         short_requests(server.grpc, 2)
@@ -214,7 +214,7 @@ def test_behind_the_front_large_texts_take_no_memory(repository, environment, tm
     tensor = {"name": "TEXT", "shape": [1, 1], "datatype": "BYTES", "data": ["x " * (megabytes * 500_000)]}
     body = json.dumps({"inputs": [tensor]}).encode()
     with (
-        triton_server.serving(repository, tmp_path, environment) as server,
+        triton_server.serving(environment, repository) as server,
         front.nginx(server, tmp_path) as (port, _, pid),
     ):
         short_requests(server.grpc, 2)

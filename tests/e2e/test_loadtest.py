@@ -57,7 +57,7 @@ def test_more_processes_share_the_load(recipe):
 
 
 def test_errors_are_counted_told_and_judged(recipe):
-    words = (*ASK, "--concurrency", "2", "--duration", "0.3")
+    words = (*ASK, "--concurrency", "2", "--duration", "0.5")
     with kserve_by_hand.server(seconds=0.002, fails=lambda number: number % 4 == 3) as broken:
         (point,) = measured(recipe, broken, *words, "--max-errors", "0.5")
     with kserve_by_hand.server(seconds=0.002, fails=lambda number: number % 4 == 3) as broken:
@@ -125,7 +125,7 @@ def server(environment, tmp_path_factory):
     Export().run(folder / "exported", checkpoint=folder / "source")
     serving = Serving(model_name="story", ensemble="story_text", largest={"batch": 4}, max_new_tokens=6)
     Package(serving=serving).run(folder / "package", validated=folder / "exported", checkpoint=folder / "source")
-    with triton_server.serving(folder / "package", folder, environment) as running:
+    with triton_server.serving(environment, folder / "package") as running:
         yield running
 
 

@@ -60,10 +60,10 @@ def shaped(built, minilm_checkpoint, minilm_exported):
 
 
 @pytest.fixture(scope="module")
-def server(built, shaped, environment, tmp_path_factory):
+def server(built, shaped, environment):
     if pip_server.lacks(environment, Needs(backends=frozenset({"openvino"}))):
         pip_server.install(environment)
-    with triton_server.serving(built / "package", tmp_path_factory.mktemp("server"), environment) as running:
+    with triton_server.serving(environment, built / "package") as running:
         yield running
 
 

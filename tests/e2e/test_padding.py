@@ -1,6 +1,5 @@
 """Texts of different lengths on a real server: padded to one length, their requests run as one batch."""
 
-import shutil
 import time
 from concurrent.futures import ThreadPoolExecutor
 
@@ -46,8 +45,7 @@ def server(source, environment, tmp_path_factory):
         own = {"fields": {} if name == "unchanged" else WAIT, "largest": {"batch": REQUESTS, "sequence": 32}, **options}
         serving = Serving(model_name=name, ensemble=f"{name}_text", task="text-classification", **own)
         Package(serving=serving).run(folder / name, validated=source, checkpoint=source)
-        shutil.copytree(folder / name, folder / "repository", dirs_exist_ok=True)
-    with triton_server.serving(folder / "repository", folder, environment) as running:
+    with triton_server.serving(environment, *(folder / name for name in SERVED)) as running:
         yield running
 
 

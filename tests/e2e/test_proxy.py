@@ -38,7 +38,7 @@ def server(environment, tmp_path_factory):
     (repository / "same" / "1").mkdir(parents=True)
     (repository / "same" / "config.pbtxt").write_text(CONFIG)
     (repository / "same" / "1" / "model.py").write_text(MODEL)
-    with triton_server.serving(repository, repository, environment) as server:
+    with triton_server.serving(environment, repository) as server:
         yield server
 
 

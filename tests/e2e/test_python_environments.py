@@ -50,7 +50,7 @@ def test_a_package_uses_the_environment_beside_it(environment, tmp_path):
     run(*PIP, "--python", own / "bin" / "python", "install", "--quiet", *wheels, pip_server.NUMPY, *needs,
         env={**os.environ, "PIP_NO_INDEX": "1"})  # fmt: skip
 
-    with triton_server.serving(package, tmp_path, environment) as server:
+    with triton_server.serving(environment, package) as server:
         labels = triton_server.infer(server, "m_text", TEXT=triton_server.texts("a good film"))["labels"]
         assert labels.shape[0] == 1
         maps = [path.read_text() for path in Path("/proc").glob("[0-9]*/maps") if mapped(path, own)]

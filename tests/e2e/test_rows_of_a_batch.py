@@ -1,7 +1,6 @@
 """Packages of models that answer a row otherwise beside other rows, on a real Triton server with many clients."""
 
 import json
-import shutil
 from concurrent.futures import ThreadPoolExecutor
 
 import graphs
@@ -112,10 +111,7 @@ def server(sources, environment, tmp_path_factory):
     )
     serving = Serving(model_name="softmax", ensemble="softmax_tensors", largest={"batch": 8})
     Package(serving=serving).run(folder / "packages" / "softmax", validated=tensors, checkpoint=sources / "softmax")
-    together = folder / "repository"
-    for package in (folder / "packages").iterdir():
-        shutil.copytree(package, together, dirs_exist_ok=True)
-    with triton_server.serving(together, tmp_path_factory.mktemp("server"), environment) as running:
+    with triton_server.serving(environment, *(folder / "packages").iterdir()) as running:
         yield running
 
 

@@ -87,8 +87,8 @@ def oracles(built):
 
 
 @pytest.fixture(scope="module")
-def server(built, tmp_path_factory, environment):
-    with triton_server.serving(built / "repository", tmp_path_factory.mktemp("server"), environment) as running:
+def server(built, environment):
+    with triton_server.serving(environment, built / "repository") as running:
         yield running
 
 

@@ -75,7 +75,7 @@ def server(folder, environment):
         "--log-verbose=1",
         "--metrics-config=summary_latencies=true",
     ]
-    with triton_server.serving(folder / "package", folder, environment, options) as running:
+    with triton_server.serving(environment, folder / "package", further=options) as running:
         yield running
 
 

@@ -1,6 +1,5 @@
 """Overrides of Triton's configuration on a real server: it takes them, reports them back, and does them."""
 
-import shutil
 from pathlib import Path
 
 import graphs
@@ -61,9 +60,7 @@ def server(environment, tmp_path_factory):
     checkpoint = models.checkpoint(folder / "checkpoint", "bert", task="text-classification")
     np.ones(16, np.int64).tofile(folder / "types.bin")
     package(TEXTS % (folder / "types.bin"), folder / "texts-package", graphs.tiny("bert"), checkpoint)
-    for name in ("layers-package", "texts-package"):
-        shutil.copytree(folder / name, folder / "repository", dirs_exist_ok=True)
-    with triton_server.serving(folder / "repository", tmp_path_factory.mktemp("server"), environment) as running:
+    with triton_server.serving(environment, folder / "layers-package", folder / "texts-package") as running:
         yield running
 
 

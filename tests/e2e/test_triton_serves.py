@@ -91,8 +91,8 @@ def in_eight_bits(exported, folder):
 
 
 @pytest.fixture(scope="module")
-def server(repository, environment, tmp_path_factory):
-    with triton_server.serving(repository, tmp_path_factory.mktemp("server"), environment) as running:
+def server(repository, environment):
+    with triton_server.serving(environment, repository) as running:
         yield running
 
 

@@ -7,7 +7,6 @@ follows the head (softmax, spans, pooling) is written here once more, in torch.
 import concurrent.futures
 import io
 import json
-import shutil
 import struct
 import urllib.error
 import urllib.request
@@ -140,10 +139,7 @@ def server(checkpoints, photographs, environment, tmp_path_factory):
         models.save_tokenizer(source)
         serving = Serving(model_name=name, ensemble=f"{name}_text", largest=LARGEST, task=task)
         Package(serving=serving).run(folder / "packages" / name, validated=source, checkpoint=source)
-    together = folder / "repository"
-    for package in (folder / "packages").iterdir():
-        shutil.copytree(package, together, dirs_exist_ok=True)
-    with triton_server.serving(together, tmp_path_factory.mktemp("server"), environment) as running:
+    with triton_server.serving(environment, *(folder / "packages").iterdir()) as running:
         yield running
 
 

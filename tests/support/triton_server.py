@@ -8,6 +8,8 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shutil
+import tempfile
 import time
 import urllib.request
 from collections.abc import Iterator, Sequence
@@ -42,11 +44,16 @@ def venv(cache: Path) -> Path:
 
 
 @contextlib.contextmanager
-def serving(repository: Path, _scratch: Path, environment: Path, further: Sequence[str] = ()) -> Iterator[Server]:
-    """Serve a model repository by the pip-installed server, until the block ends."""
+def serving(environment: Path, *packages: Path, further: Sequence[str] = ()) -> Iterator[Server]:
+    """Serve the models of packages by the pip-installed server, until the block ends."""
     installation = Packaged("pip", pip_server.VERSION, "for tests", environment=environment)
-    with servers.start(repository, installation=installation, patience=60.0, further=further) as server:
-        yield server
+    with contextlib.ExitStack() as stack:
+        repository = packages[0]
+        if len(packages) > 1:
+            repository = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="recipe-tests-models-")))
+            for package in packages:
+                shutil.copytree(package, repository, dirs_exist_ok=True)
+        yield stack.enter_context(servers.start(repository, installation=installation, patience=60.0, further=further))
 
 
 def texts(*rows: str) -> np.ndarray:
