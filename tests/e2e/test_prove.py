@@ -27,6 +27,7 @@ PATIENCE = 300
 """Seconds after which something hangs: nothing is judged by it."""
 PARTS = ["build", "build again", "load", "ask", "compare", "load test"]
 TENSORS = "name: {name}\nmodel: {{source: {source}}}\nprofiles: [{{batch: [1, 2, 8]}}]\n{more}"
+ON_A_T4 = "target: {device: T4, runtime: tensorrt}\n"
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +42,7 @@ def project(environment, tmp_path_factory):
     graphs.write(folder, graphs.layers())
     for name, source, more in (
         ("plain", "model.onnx", ""),
-        ("gpu", "model.onnx", "target: {device: T4, runtime: tensorrt}\n"),
+        ("gpu", "model.onnx", ON_A_T4),
         ("broken", "broken.onnx", ""),
     ):
         (folder / f"{name}.yaml").write_text(TENSORS.format(name=name, source=source, more=more))
@@ -134,8 +135,11 @@ def test_the_container_comes_first_where_docker_is(project, tmp_path):
         (["plain.yaml", "--bundle", "model.onnx/results.tar.gz"], 2, "cannot be written"),
     ],
 )
-def test_what_cannot_begin_builds_nothing(project, tmp_path, words, code, says):
-    done = project("prove", *words, "--cache", str(tmp_path / "cache"), expect=code)
+def test_what_cannot_begin_builds_nothing(tmp_path, words, code, says):
+    graphs.write(tmp_path, graphs.layers())
+    for name, more in (("plain", ""), ("gpu", ON_A_T4)):
+        (tmp_path / f"{name}.yaml").write_text(TENSORS.format(name=name, source="model.onnx", more=more))
+    done = Program(tmp_path)("prove", *words, "--cache", str(tmp_path / "cache"), expect=code)
     assert says in done.stderr
     assert not list(tmp_path.glob("cache/records/*"))
 

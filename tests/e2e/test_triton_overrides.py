@@ -11,11 +11,7 @@ import yaml
 from overrides_of import PASTED
 from tritonclient import grpc
 
-from engine import server as servers
-from engine.errors import StepError
 from engine.recipe.schema import Recipe
-from engine.server import pip_server
-from engine.server.pip_server import Packaged
 from engine.steps.package import Package
 
 pytestmark = [pytest.mark.slow, pytest.mark.whole("test_triton_refuses.py loads what the rules accept")]
@@ -126,34 +122,3 @@ def test_the_second_answer_to_a_text_comes_from_the_cache(client):
     before, first = hits(), ask()
     assert np.array_equal(ask(), first)
     assert hits() == before + 1
-
-
-# What is refused by a recipe's check, as a server meets it in a config.pbtxt: it would not have loaded it, either.
-REFUSED = {
-    "a-preferred-batch-beyond": "dynamic_batching { preferred_batch_size: 16 }",
-    "a-preferred-batch-of-none": "dynamic_batching { preferred_batch_size: 0 }",
-    "a-priority-that-is-not-there": "dynamic_batching { priority_levels: 2 default_priority_level: 3 }",
-    "an-order-among-priorities": (
-        "dynamic_batching { priority_levels: 2 default_priority_level: 1 preserve_ordering: true }"),
-    "a-version-that-is-not-there": "version_policy { specific { versions: 2 } }",
-    "the-latest-none": "version_policy { latest { } }",
-    "a-cache-of-pieces": "response_cache { enable: true } model_transaction_policy { decoupled: true }",
-    "more-than-all-slots": "sequence_batching { direct { minimum_slot_utilization: 2 } }",
-    "another-name": 'name: "other"',
-    "a-field-that-is-later": "model_metrics { }",
-}  # fmt: skip
-IO = 'backend: "python" max_batch_size: 8 input { name: "x" data_type: TYPE_FP32 dims: 4 } '
-
-
-def test_what_a_check_refuses_the_server_would_refuse(environment, tmp_path):
-    for name, config in REFUSED.items():
-        (tmp_path / name / "1").mkdir(parents=True)
-        (tmp_path / name / "1" / "model.py").touch()
-        (tmp_path / name / "config.pbtxt").write_text(IO + config)
-    log = tmp_path.with_suffix(".log")
-    installation = Packaged("pip", pip_server.VERSION, "for tests", environment=environment)
-    with pytest.raises(StepError), servers.start(tmp_path, installation=installation, log=log, patience=60.0):
-        pass
-    lines = log.read_text(errors="replace")
-    assert [name for name in REFUSED if f"'{name}'" not in lines] == []
-    assert "successfully loaded" not in lines

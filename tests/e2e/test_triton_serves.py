@@ -1,8 +1,6 @@
 """Packages on a real Triton server: they answer what ONNX Runtime and PyTorch answer here."""
 
-import json
 import shutil
-import urllib.request
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -96,29 +94,17 @@ def server(repository, environment):
         yield running
 
 
-def over_http(server, model, inputs):
-    """Ask with plain JSON, as any HTTP client can."""
-    body = {"inputs": [{"name": name, **value} for name, value in inputs.items()]}
-    request = urllib.request.Request(
-        f"http://{server.http}/v2/models/{model}/infer", json.dumps(body).encode(), {"Content-Type": "application/json"}
-    )
-    with urllib.request.urlopen(request, timeout=30) as answer:
-        outputs = json.load(answer)["outputs"]
-    return {each["name"]: np.array(each["data"], dtype=np.float32).reshape(each["shape"]) for each in outputs}
-
-
 def expected(checkpoint, exported, texts):
     """What ONNX Runtime answers here to the same texts, padded to the longest."""
     return ort.run(ort.session(exported, threads=1), padded_texts.inputs(checkpoint, texts))["last_hidden_state"]
 
 
-def test_the_ensemble_answers_texts_over_http_and_grpc(server, minilm_checkpoint, minilm_exported):
+def test_the_ensemble_answers_texts(server, minilm_checkpoint, minilm_exported):
     expected_states = expected(minilm_checkpoint, minilm_exported, TEXTS)
-    data = {"TEXT": {"shape": [len(TEXTS), 1], "datatype": "BYTES", "data": [[text] for text in TEXTS]}}
-    for answer in (over_http(server, "states_text", data), infer(server, "states_text", TEXT=texts(*TEXTS))):
-        assert list(answer) == ["last_hidden_state"]
-        assert answer["last_hidden_state"].shape == expected_states.shape
-        assert np.abs(answer["last_hidden_state"] - expected_states).max() < 1e-4
+    answer = infer(server, "states_text", TEXT=texts(*TEXTS))
+    assert list(answer) == ["last_hidden_state"]
+    assert answer["last_hidden_state"].shape == expected_states.shape
+    assert np.abs(answer["last_hidden_state"] - expected_states).max() < 1e-4
 
 
 def test_one_number_a_row_goes_in_and_comes_out_as_one(server):
