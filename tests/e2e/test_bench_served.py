@@ -24,7 +24,7 @@ def built(environment, tmp_path_factory):
     (folder / "samples.jsonl").write_text(SAMPLES)
     (folder / "r.yaml").write_text(SERVED)
     models.classifier_with_tokenizer(folder / "model")
-    program = quick(folder, tmp_path_factory.mktemp("program"))
+    program = quick(folder)
     program.environment["RECIPE_TRITON_VENV"] = str(environment)
     return program, program("build", "r.yaml", expect=0)
 

@@ -26,7 +26,7 @@ def build(project, family, *, cosine):
     (folder / "pyproject.toml").write_text("")
     generators.checkpoint(folder / "model", family)
     (folder / "r.yaml").write_text(RECIPE.format(cosine=cosine))
-    program = quick(folder, project)
+    program = quick(folder)
     packages = program.events("r.yaml")[-1]["packages"]
     assert set(packages) == {"talks-fp32", "talks-int8"}
     assert set(program.states("r.yaml").values()) == {"cached"}

@@ -55,7 +55,7 @@ def project(environment, tmp_path_factory):
     recipe = RECIPE.replace("precision: int8", "precision: fp32").replace("model: {source: model}\n", OF_ONNX)
     recipe = recipe.partition("bench:")[0]
     (folder / "r.yaml").write_text(f"{recipe}package: {{triton: {{layout: auto, padding: auto, threads: 1}}}}\n")
-    program = quick(folder, tmp_path_factory.mktemp("program"))
+    program = quick(folder)
     program.environment["RECIPE_TRITON_VENV"] = str(environment)
     program("build", "r.yaml", expect=0)
     return program

@@ -47,7 +47,7 @@ def project(environment, tmp_path_factory):
     ):
         (folder / f"{name}.yaml").write_text(TENSORS.format(name=name, source=source, more=more))
     (folder / "broken.onnx").write_bytes(b"no model")
-    program = quick(folder, tmp_path_factory.mktemp("program"))
+    program = quick(folder)
     program.environment |= {"RECIPE_TRITON_VENV": str(environment), "PATH": f"{Path(sys.executable).parent}:/usr/bin"}
     return program
 

@@ -44,10 +44,8 @@ def project(empty, site):
 
 
 @pytest.mark.whole("the refusals below always run; tests/tasks has a task of another package")
-def test_it_builds_validates_measures_and_packages_and_an_edit_of_it_rebuilds_just_its_users(
-    project, site, tmp_path_factory
-):
-    project.environment["PYTHONPATH"] += f":{copied(tmp_path_factory.mktemp('program'))}"
+def test_it_builds_validates_measures_and_packages_and_an_edit_of_it_rebuilds_just_its_users(project, site):
+    project.environment["PYTHONPATH"] += f":{copied()}"
     (project.folder / "ours.yaml").write_text(OURS)
     project("build", "r.yaml", "ours.yaml", expect=0)
     [variant] = json.loads(project("show", "r.yaml", "--json", expect=0).stdout)

@@ -1,6 +1,5 @@
 """One recipe on a laptop, on a machine that says it has a T4 (a fake, see fake_t4), and on the laptop again."""
 
-import copy
 import json
 import re
 import shutil
@@ -8,8 +7,7 @@ import subprocess
 
 import pytest
 from fake_t4 import FakeT4
-from program import Program
-from quick_program import copied
+from quick_program import copied, quick
 
 pytestmark = [
     pytest.mark.slow,
@@ -37,52 +35,33 @@ def states(**changed):
 
 
 @pytest.fixture(scope="module")
-def quick(tmp_path_factory):
-    """The program that measures for half a second, as an entry of the import path."""
-    return str(copied(tmp_path_factory.mktemp("program")))
-
-
-def laptop_in(folder, quick):
-    laptop = Program(folder)
-    laptop.environment["PYTHONPATH"] = quick
-    return laptop
-
-
-@pytest.fixture(scope="module")
-def template(tmp_path_factory, tiny_bert, quick, machine):
+def template(tmp_path_factory, tiny_bert, machine):
     """A project built on the laptop as far as that goes, then on the machine with the GPU; and what was built where."""
-    laptop = laptop_in(tmp_path_factory.mktemp("project"), quick)
+    laptop = quick(tmp_path_factory.mktemp("project"))
     (laptop.folder / "pyproject.toml").write_text("")
     (laptop.folder / "r.yaml").write_text(RECIPE)
     shutil.copytree(tiny_bert, laptop.folder / "model")
     here = laptop.states("r.yaml", expect=3)
-    return laptop.folder, here, machine(laptop.folder).states("r.yaml")
+    return laptop.folder, here, machine.at(laptop.folder).states("r.yaml")
 
 
 @pytest.fixture(scope="module")
-def machine(tmp_path_factory, quick):
-    """Return the machine with the GPU in a folder of a project."""
-    there = FakeT4(None, tmp_path_factory.mktemp("t4") / "machine", first=[quick])
-
-    def in_folder(folder):
-        same = copy.copy(there)
-        same.folder = folder
-        return same
-
-    return in_folder
+def machine(tmp_path_factory):
+    """The machine with the GPU."""
+    return FakeT4(None, tmp_path_factory.mktemp("t4") / "machine", first=[copied()])
 
 
 @pytest.fixture
-def built(template, quick, tmp_path):
+def built(template, tmp_path):
     """The project, on the laptop."""
     subprocess.run(["cp", "-a", f"{template[0]}/.", tmp_path], check=True)
-    return laptop_in(tmp_path, quick)
+    return quick(tmp_path)
 
 
 @pytest.fixture
 def gpu_machine(built, machine):
     """The same project and cache, seen from the machine with the GPU."""
-    return machine(built.folder)
+    return machine.at(built.folder)
 
 
 def test_the_laptop_builds_what_any_machine_can_and_the_other_only_the_rest(template):
@@ -128,8 +107,8 @@ def test_a_recipe_is_locked_where_the_gpu_is_and_goes_by_its_lock_there(built, g
 
 
 @pytest.mark.whole
-def test_a_server_with_arm_cpus_and_the_same_gpu_builds_an_engine_of_its_own(built, quick, tmp_path_factory):
-    arm = FakeT4(built.folder, tmp_path_factory.mktemp("arm") / "machine", first=[quick], arch="aarch64")
+def test_a_server_with_arm_cpus_and_the_same_gpu_builds_an_engine_of_its_own(built, tmp_path_factory):
+    arm = FakeT4(built.folder, tmp_path_factory.mktemp("arm") / "machine", first=[copied()], arch="aarch64")
     assert "arch" in arm("why", "r.yaml", "trt-build").stdout
     states_there = arm.states("r.yaml")
     assert states_there["trt-build"] == "built"

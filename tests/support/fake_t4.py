@@ -1,5 +1,6 @@
 """A machine with a T4 and TensorRT, as the whole program sees it: all fakes together in an environment of their own."""
 
+import copy
 import json
 import shutil
 import subprocess
@@ -55,6 +56,12 @@ class FakeT4(Program):
         self.python = place / "venv" / "bin" / "python"
         self.environment["PATH"] = f"{place / 'bin'}:{self.environment['PATH']}"
         self.environment.pop("PYTHONPATH", None)
+
+    def at(self, folder):
+        """Return the same machine in the folder of another project."""
+        same = copy.copy(self)
+        same.folder = folder
+        return same
 
     def __call__(self, *words, expect=None):
         """Run a command line there, and hold its exit code against what is expected."""
