@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import pty
 import subprocess
 import sys
 from pathlib import Path
@@ -35,6 +37,24 @@ class Program:
             assert done.returncode == expect, f"{done.returncode}\n{done.stdout}\n{done.stderr}"
         assert "Traceback" not in done.stderr
         return done
+
+    def on_terminal(self, *words: str, answer: str | None = None) -> tuple[str, int]:
+        """Run a command on a terminal, answer its question, and return what it showed and its exit code."""
+        leader, follower = pty.openpty()
+        process = subprocess.Popen(
+            [sys.executable, "-m", "engine", *words], cwd=self.folder, env=self.environment,
+            stdin=follower, stdout=follower, stderr=follower,
+        )  # fmt: skip
+        os.close(follower)
+        shown = b""
+        with contextlib.suppress(OSError):  # the terminal closes with the program
+            while piece := os.read(leader, 65536):
+                shown += piece
+                if answer is not None and b"[y/N] " in shown:
+                    os.write(leader, f"{answer}\n".encode())
+                    answer = None
+        os.close(leader)
+        return shown.decode(), process.wait(_SECONDS)
 
     def events(self, *words: str, expect: int | None = 0) -> list[dict]:
         return [json.loads(line) for line in self("build", *words, "--json", expect=expect).stdout.splitlines()]
