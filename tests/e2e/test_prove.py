@@ -97,10 +97,8 @@ def test_a_build_that_fails_is_one_line_and_the_other_variant_goes_on(project):
 
 @pytest.mark.whole("test_a_t4_without_a_server_says_which_parts_ran_on_it")
 def test_ctrl_c_keeps_what_is_done_and_writes_the_archive(project):
-    command = [sys.executable, "-m", "engine", "prove", "plain.yaml", "texts.yaml", "--bundle", "some.tar.gz"]
-    with subprocess.Popen(
-        command, cwd=project.folder, env=project.environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    ) as process:
+    words = ("prove", "plain.yaml", "texts.yaml", "--bundle", "some.tar.gz")
+    with project.start(*words, stderr=subprocess.PIPE) as process:
         next(line for line in process.stderr if line.startswith("passed  plain  load  "))
         process.send_signal(signal.SIGINT)  # once: a print that is interrupted may write its line again
         shown, _ = process.communicate(timeout=PATIENCE)

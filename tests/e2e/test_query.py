@@ -358,13 +358,11 @@ def test_a_server_killed_while_it_is_asked_is_told_as_such(packages, environment
         tokens = [
             word for name in ("input_ids", "attention_mask", "token_type_ids") for word in ("--input", f"{name}=[1]")
         ]
-        start = functools.partial(subprocess.Popen, cwd=recipe.folder, env=recipe.environment, text=True,
-                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE)  # fmt: skip
-        program = [sys.executable, "-m", "engine"]
-        over_http = start([*program, "query", server.http, "--text", TEXTS[0], "--repeat", "100000"])
-        over_grpc = start([*program, "query", server.grpc, "--model", "labels", *tokens, "--repeat", "100000"])
-        load = start([*program, "loadtest", server.grpc, "--model", "labels_tokenizer", "--text", TEXTS[0],
-                      "--with", "own", "--warm-up", "0.1", "--duration", "4"])  # fmt: skip
+        start = functools.partial(recipe.start, stderr=subprocess.PIPE)
+        over_http = start("query", server.http, "--text", TEXTS[0], "--repeat", "100000")
+        over_grpc = start("query", server.grpc, "--model", "labels", *tokens, "--repeat", "100000")
+        load = start("loadtest", server.grpc, "--model", "labels_tokenizer", "--text", TEXTS[0],
+                     "--with", "own", "--warm-up", "0.1", "--duration", "4")  # fmt: skip
         with Client(server.http) as client:
             end = time.monotonic() + 300
             while min(their_own(client.statistics())) <= 50:

@@ -125,16 +125,9 @@ def test_a_build_whose_head_dies_ends_with_an_error(tmp_path):
     team = Team(tmp_path)
     laptop = team.laptop("left")
     laptop.environment["RAY_CLIENT_RECONNECT_GRACE_PERIOD"] = "3"
-    command = [sys.executable, "-m", "engine", "build", RECIPE, "--on", team.ray.address, "--json"]
+    words = ("build", RECIPE, "--on", team.ray.address, "--json")
     try:
-        with subprocess.Popen(
-            command,
-            cwd=laptop.folder,
-            env=laptop.environment,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        ) as process:
+        with laptop.start(*words, stderr=subprocess.PIPE) as process:
             events = [json.loads(process.stdout.readline())]
             while events[-1]["event"] != "start":
                 events.append(json.loads(process.stdout.readline()))
@@ -150,13 +143,7 @@ def test_a_build_whose_head_dies_ends_with_an_error(tmp_path):
 def test_two_builders_build_each_key_once_in_the_whole_cluster(team):
     laptops = [team.laptop(name, precisions=("fp32",)) for name in ("left", "right")]
     new = ("--set", "tensorrt.optimization_level=2")
-    builds = [
-        subprocess.Popen(
-            [sys.executable, "-m", "engine", "build", RECIPE, *new, "--on", "auto", "--json"],
-            cwd=laptop.folder, env=laptop.environment, stdout=subprocess.PIPE, text=True,
-        )
-        for laptop in laptops
-    ]  # fmt: skip
+    builds = [laptop.start("build", RECIPE, *new, "--on", "auto", "--json") for laptop in laptops]
     lines = [build.communicate()[0].splitlines() for build in builds]
     assert [build.returncode for build in builds] == [0, 0], lines
     built = [

@@ -5,8 +5,6 @@ import random
 import shlex
 import shutil
 import signal
-import subprocess
-import sys
 import threading
 import time
 
@@ -61,10 +59,7 @@ class Waiting:
     """A build that runs, by default with `--wait`; its events are read as they come."""
 
     def __init__(self, program, *words):
-        command = [sys.executable, "-m", "engine", "build", RECIPE, "--json", *(words or ("--wait",))]
-        self.process = subprocess.Popen(
-            command, cwd=program.folder, env=program.environment, stdout=subprocess.PIPE, text=True
-        )
+        self.process = program.start("build", RECIPE, "--json", *(words or ("--wait",)))
         self._stuck = threading.Timer(300, self.process.kill)
         self._stuck.start()
 

@@ -9,6 +9,7 @@ import pty
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import forks
 
@@ -37,6 +38,13 @@ class Program:
             assert done.returncode == expect, f"{done.returncode}\n{done.stdout}\n{done.stderr}"
         assert "Traceback" not in done.stderr
         return done
+
+    def start(self, *words: str, **more: Any) -> subprocess.Popen[str]:
+        """Start a command in a process of its own; what it prints can be read while it runs."""
+        return subprocess.Popen(
+            [sys.executable, "-m", "engine", *words], cwd=self.folder, env=self.environment, stdout=subprocess.PIPE,
+            text=True, **more,
+        )  # fmt: skip
 
     def on_terminal(self, *words: str, answer: str | None = None) -> tuple[str, int]:
         """Run a command on a terminal, answer its question, and return what it showed and its exit code."""
