@@ -1,6 +1,5 @@
 """`runtime: auto` for a T4 on a laptop, on a machine that says it has a T4 (a fake, see fake_t4), and on the laptop."""
 
-import json
 import shutil
 
 import gpu_project
@@ -85,11 +84,6 @@ def gpu_machine(built, machine):
     return machine.at(built.folder)
 
 
-def shown(program):
-    [variant] = json.loads(program("show", PATH, "--json", expect=0).stdout)
-    return variant
-
-
 def test_the_laptop_builds_the_graphs_of_all_candidates_and_waits_with_the_rest(template):
     _, here, waiting, there = template
     assert here == {**dict.fromkeys(ANYWHERE, "built"), **WAITING}
@@ -99,7 +93,7 @@ def test_the_laptop_builds_the_graphs_of_all_candidates_and_waits_with_the_rest(
 
 
 def test_the_fastest_runtime_is_that_of_the_package_and_the_report_names_the_gpu(built):
-    variant = shown(built)
+    variant = built.shown(PATH)
     choice = variant["runtime"]
     assert choice["order"] == ["onnxruntime", "tensorrt"]
     assert choice["gpu"] == "Tesla T4"
@@ -120,14 +114,14 @@ def test_both_machines_are_up_to_date(built, gpu_machine):
 
 def test_the_lock_keeps_the_choice_and_a_laptop_measures_nothing_again(built, gpu_machine):
     gpu_machine("lock", PATH, expect=0)
-    before = shown(built)["runtime"]
+    before = built.shown(PATH)["runtime"]
     assert f"runtime: {before['runtime']}" in (built.folder / "recipes" / "net.lock").read_text()
     assert built.states(PATH, "--locked") == CACHED
     records = (built.folder / "cache" / "records").iterdir()
     [record] = [path for path in records if "measure_runtimes" in path.read_text()]
     record.unlink()
     assert gpu_machine.states(PATH, "--locked") == CACHED
-    assert shown(built)["runtime"] == before
+    assert built.shown(PATH)["runtime"] == before
 
 
 def test_a_step_is_forced_and_explained_for_every_candidate(built):
@@ -147,7 +141,7 @@ def test_a_model_that_tensorrt_cannot_read_is_packaged_for_onnx_runtime(tmp_path
     folder = project_in(tmp_path / "project", *square)
     there = machine.at(folder)
     assert set(there.states(PATH).values()) == {"built"}
-    choice = shown(there)["runtime"]
+    choice = there.shown(PATH)["runtime"]
     assert choice["runtime"] == "onnxruntime"
     why = "rejected tensorrt: cannot be built: TensorRT does not know the operator Det"
     assert why in there("show", PATH, expect=0).stdout

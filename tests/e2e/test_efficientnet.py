@@ -66,7 +66,7 @@ def test_the_real_architecture_becomes_a_package_on_a_cpu(shipped, serve, seeing
     small += ["--set", "bench.shapes=[{batch: 1}, {batch: 2}]", "--set", "profiles=[{batch: [1, 2, 32]}]"]
     states = shipped.states(RECIPE, *small)
     assert states["package"] == "built"
-    [shown] = json.loads(shipped("show", RECIPE, *small, "--json", expect=0).stdout)
+    shown = shipped.shown(RECIPE, *small)
     assert shown["validation"]["random"] is True
     assert shown["validation"]["cosine"]["worst"] > 0.99999
     assert shipped.states(RECIPE, *small) == dict.fromkeys(states, "cached")
@@ -111,5 +111,5 @@ def test_pytorch_is_a_rival_of_an_image_model(empty, seeing):
         "bench: {shapes: [{batch: 2}], against: [{runtime: pytorch}]}\n"
     )
     assert empty.states("r.yaml")["bench"] == "built"
-    [shown] = json.loads(empty("show", "r.yaml", "--json", expect=0).stdout)
+    shown = empty.shown("r.yaml")
     assert "pytorch-fp32" in json.dumps(shown)

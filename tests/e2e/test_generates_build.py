@@ -1,7 +1,5 @@
 """Models that generate text, from a checkpoint to a package by one command."""
 
-import json
-
 import generators
 import pytest
 from program import Program
@@ -50,7 +48,7 @@ def test_a_decoder_is_built_and_whole_answers_are_measured(tmp_path):
     int8 = ("measured.yaml", "--only", "precision=int8")
     states = program.states(*int8)
     assert {job for job, state in states.items() if state == "built"} <= {"bench", "package"}
-    [shown] = json.loads(program("show", *int8, "--json", expect=0).stdout)
+    shown = program.shown(*int8)
     assert [row["runtime"] for row in shown["bench"]] == ["onnxruntime-int8", "pytorch-fp32"]
     assert all(row["new_tokens"] == 5 and row["tokens_per_s"] > 0 for row in shown["bench"])
     table = program("show", *int8, expect=0).stdout
@@ -76,7 +74,7 @@ def test_another_text_measures_again_and_another_bound_only_judges(tmp_path):
     (tmp_path / "r.yaml").write_text(ON_A_TEXT)
     program = Program(tmp_path)
     assert set(program.states("r.yaml").values()) == {"built"}
-    [shown] = json.loads(program("show", "r.yaml", "--json", expect=0).stdout)
+    shown = program.shown("r.yaml")
     measured = shown["validation"]["perplexity"]
     assert measured["ratio"] == pytest.approx(measured["value"] / measured["original"])
     assert "windows of 48, stride 24" in program("show", "r.yaml", expect=0).stdout

@@ -64,7 +64,7 @@ def project(environment, tmp_path_factory):
 @pytest.fixture(scope="module")
 def reports(project):
     """What `recipe show` tells about each job."""
-    [variant] = json.loads(project("show", "r.yaml", "--json", expect=0).stdout)
+    variant = project.shown("r.yaml")
     return {step["job"]: step["report"] for step in variant["steps"]}
 
 

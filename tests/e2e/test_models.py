@@ -33,7 +33,7 @@ def test_a_model_saved_without_a_tokenizer_is_validated_on_random_tensors(empty,
     models.checkpoint(empty.folder / "model", architecture, tokenizer=False)
     (empty.folder / "r.yaml").write_text(PLAIN)
     assert empty.states("r.yaml")["package"] == "built"
-    [shown] = json.loads(empty("show", "r.yaml", "--json", expect=0).stdout)
+    shown = empty.shown("r.yaml")
     assert shown["validation"]["random"] is True
 
 

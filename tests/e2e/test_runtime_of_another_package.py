@@ -48,7 +48,7 @@ def test_it_builds_validates_measures_and_packages_and_an_edit_of_it_rebuilds_ju
     project.environment["PYTHONPATH"] += f":{copied()}"
     (project.folder / "ours.yaml").write_text(OURS)
     project("build", "r.yaml", "ours.yaml", expect=0)
-    [variant] = json.loads(project("show", "r.yaml", "--json", expect=0).stdout)
+    variant = project.shown("r.yaml")
     assert {row["runtime"] for row in variant["bench"]} == {"onnx-reference-fp32", "onnxruntime-fp32"}
     assert variant["validation"]["cosine"]["worst"] > 0.9999
     package = project.folder / "build" / "m" / "m"
@@ -90,7 +90,7 @@ def test_a_runtime_that_takes_lengths_is_validated_on_right_padded_texts_and_the
     note = "not compared, as the runtime takes lengths of texts and no masks: "
     [line] = re.findall(rf"note: {note}(.*)", done.stdout)
     assert {"left-padded", "holed"} <= set(re.findall(r"[a-z-]+", line))
-    [variant] = json.loads(project("show", "r.yaml", "--json", expect=0).stdout)
+    variant = project.shown("r.yaml")
     assert "right-padded" in variant["validation"]["kinds"]
     assert not {"left-padded", "holed", "blank-row"} & set(variant["validation"]["kinds"])
 

@@ -66,7 +66,7 @@ def test_an_up_to_date_build_imports_nothing_heavy(unchanged):
 def test_the_history_of_a_build_has_the_figures_of_show(unchanged):
     [variant] = json.loads(unchanged("history", "r.yaml", "--json", expect=0).stdout)
     [build] = variant["builds"]
-    [shown] = json.loads(unchanged("show", "r.yaml", "--json", expect=0).stdout)
+    shown = unchanged.shown("r.yaml")
     assert {run["job"]: run["state"] for run in build["runs"]} == dict.fromkeys(CHAIN, "built")
     assert build["figures"]["size"] == shown["size"]
     assert build["figures"]["cosine"] == shown["validation"]["cosine"]["mean"]
@@ -179,7 +179,7 @@ def test_a_folder_that_was_not_made_by_a_build_is_not_overwritten(project):
 
 
 def test_show_tells_sizes_numbers_and_tools(unchanged):
-    [shown] = json.loads(unchanged("show", "r.yaml", "--json", expect=0).stdout)
+    shown = unchanged.shown("r.yaml")
     assert shown["size"] > 0
     assert shown["validation"]["cosine"]["worst"] <= shown["validation"]["cosine"]["mean"]
     [ours, rival] = shown["bench"]

@@ -73,6 +73,11 @@ class Program:
     def why(self, *words: str) -> dict[str, dict]:
         return {finding["job"]: finding for finding in json.loads(self("why", *words, "--json", expect=0).stdout)}
 
+    def shown(self, *words: str) -> dict[str, Any]:
+        """Return what `recipe show` says of a recipe with one variant."""
+        [variant] = json.loads(self("show", *words, "--json", expect=0).stdout)
+        return variant
+
     def imports(self, *words: str) -> set[str]:
         """Return the modules that a command line imports."""
         command = [sys.executable, "-X", "importtime", "-m", "engine", *words]
