@@ -118,7 +118,7 @@ def clean(t4):
 
 
 @pytest.mark.slow
-@pytest.mark.whole("test_the_command_for_kubernetes_builds")
+@pytest.mark.whole("what the templates say is always read, and test_prove.py builds on a T4")
 def test_the_line_for_cron_pulls_and_builds(clean, tmp_path):
     [line] = [each for each in CRON.read_text().splitlines() if each and not each.startswith("#")]
     *times, command = line.split(" ", 5)
@@ -150,7 +150,7 @@ def test_the_script_for_slurm_has_its_options_before_the_first_command():
 
 
 @pytest.mark.slow
-@pytest.mark.whole("test_the_command_for_kubernetes_builds")
+@pytest.mark.whole("what the templates say is always read, and test_prove.py builds on a T4")
 def test_the_script_for_slurm_builds_in_the_folder_where_it_was_submitted(clean):
     variables = {"SLURM_SUBMIT_DIR": str(clean.program.folder), "SLURM_JOB_ID": "7"}
     clean(str(SLURM), shell=("bash",), **variables)

@@ -79,7 +79,7 @@ BY_LENGTHS = CODE.replace(
 """A runtime that computes with the length of each text, as CTranslate2 does, and knows no other masks."""
 
 
-@pytest.mark.whole("test_it_builds_validates_measures_and_packages_and_an_edit_of_it_rebuilds_just_its_users")
+@pytest.mark.whole("the refusals below always run; tests/tasks has a task of another package")
 def test_a_runtime_that_takes_lengths_is_validated_on_right_padded_texts_and_the_report_says_so(project, site):
     (site / "onnx_reference.py").write_text(BY_LENGTHS)
     done = project("build", "r.yaml", "--to", "validate", expect=1)

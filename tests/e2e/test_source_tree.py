@@ -18,7 +18,7 @@ def _program(folder):
     return program
 
 
-@pytest.mark.whole("test_an_edit_rebuilds_what_it_reaches")
+@pytest.mark.whole("tests/mutations removes the compiled code of a copy of the program")
 def test_the_second_build_in_a_fresh_clone_is_a_no_op(tmp_path):
     """The first build compiles the program: Python then makes a folder beside the modules, which is no change."""
     shutil.copytree(ROOT / "engine", tmp_path / "src" / "engine", ignore=shutil.ignore_patterns("__pycache__"))

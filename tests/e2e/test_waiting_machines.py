@@ -114,7 +114,7 @@ def test_results_arrive_by_the_remote_and_the_build_that_waits_delivers_the_pack
 
 
 @pytest.mark.usefixtures("interruptible")
-@pytest.mark.whole("test_results_arrive_by_the_remote_and_the_build_that_waits_delivers_the_package")
+@pytest.mark.whole("tests/builder/test_awaiting.py waits for results that arrive")
 def test_a_build_that_waits_ends_by_ctrl_c_and_by_its_timeout_with_what_still_waits(laptop):
     with Waiting(laptop) as waiting:
         waiting.until("await")
@@ -130,7 +130,7 @@ def test_a_build_that_waits_ends_by_ctrl_c_and_by_its_timeout_with_what_still_wa
 @pytest.mark.usefixtures("interruptible")
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("moment", range(30))
-@pytest.mark.whole("test_results_arrive_by_the_remote_and_the_build_that_waits_delivers_the_package")
+@pytest.mark.whole("tests/builder/test_awaiting.py waits for results that arrive")
 def test_ctrl_c_at_any_moment_leaves_a_last_event_with_the_exit_code(moment, laptop):
     words = ["--force", "reference"] if moment % 2 else ["--wait"]
     with Waiting(laptop, *words) as waiting:
