@@ -1,4 +1,4 @@
-"""Edits of the program itself, in a copy of its source tree."""
+"""The program in a fresh copy of its source tree."""
 
 import shutil
 from pathlib import Path
@@ -12,12 +12,6 @@ ROOT = Path(__file__).parent.parent.parent
 PROFILES = "profiles: [{batch: [1, 1, 4], sequence: [1, 16, 32]}]\n"
 
 
-def _program(folder):
-    program = Program(folder)
-    program.environment["PYTHONPATH"] = str(folder / "src")
-    return program
-
-
 @pytest.mark.whole("tests/mutations removes the compiled code of a copy of the program")
 def test_the_second_build_in_a_fresh_clone_is_a_no_op(tmp_path):
     """The first build compiles the program: Python then makes a folder beside the modules, which is no change."""
@@ -25,7 +19,8 @@ def test_the_second_build_in_a_fresh_clone_is_a_no_op(tmp_path):
     (tmp_path / "pyproject.toml").write_text("")
     models.classifier_with_tokenizer(tmp_path / "model")
     (tmp_path / "r.yaml").write_text(f"name: m\n{OF_ONNX}{PROFILES}")
-    program = _program(tmp_path)
+    program = Program(tmp_path)
+    program.environment["PYTHONPATH"] = str(tmp_path / "src")
     program.environment.pop("PYTHONDONTWRITEBYTECODE", None)
     program("build", "r.yaml", "--to", "fuse", expect=0)
     assert "pydantic" not in program.imports("build", "r.yaml", "--to", "fuse")
