@@ -156,6 +156,7 @@ def sh(machine, command):
     ],
     ids=lambda each: each[0] if isinstance(each, list) else "",
 )
+@pytest.mark.sample(2)
 def test_the_commands_before_the_first_build(machine, words, expected):
     assert re.search(expected, machine(*words, expect=0).stdout)
 
