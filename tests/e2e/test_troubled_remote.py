@@ -2,6 +2,7 @@
 
 import base64
 import gzip
+import shutil
 import time
 from urllib.parse import quote
 
@@ -19,15 +20,23 @@ _OK = b"HTTP/1.1 200 OK\r\n"
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory):
-    """A project, and a user's signing key, with which a machine pushes and reads."""
-    first = Machine(tmp_path_factory.mktemp("first") / "machine", fetched_in(tmp_path_factory.mktemp("fetched") / "x"))
+    return fetched_in(tmp_path_factory.mktemp("fetched") / "project")
+
+
+@pytest.fixture(scope="module")
+def settings(files, tmp_path_factory):
+    """The settings of a user who has a signing key."""
+    first = Machine(tmp_path_factory.mktemp("first") / "project", files)
     first.keygen()
-    return first.folder
+    return first.settings
 
 
 @pytest.fixture
-def machine(files, tmp_path):
-    return Machine(tmp_path / "machine", files)
+def machine(files, settings, tmp_path):
+    """A machine that pushes and reads."""
+    each = Machine(tmp_path / "machine", files)
+    shutil.copytree(settings, each.settings)
+    return each
 
 
 def built(machine, **variables):
