@@ -2,6 +2,7 @@
 
 import argparse
 import ast
+import functools
 import re
 import shlex
 from pathlib import Path
@@ -24,11 +25,13 @@ _FILES = re.compile(r"\.(bin|data|json|onnx|plan|py|safetensors|xml)$")
 _OF_ONNX = frozenset({"model.ir_version"})
 
 
-def _messages():
-    """Yield the name of each module of the program, with its texts that are no docstrings; `1` stands for a value.
+@functools.cache
+def messages():
+    """Return the texts of the program that are no docstrings; `1` stands for a value.
 
-    A module without a word that begins a hint is not parsed: the tests of every process wait for this.
+    A module without a word that begins a hint is not parsed.
     """
+    texts = []
     for path in sorted((ROOT / "engine").rglob("*.py")):
         source = path.read_text()
         if not _BEGINNING.search(source):
@@ -40,39 +43,30 @@ def _messages():
             elif id(node) in docstrings:
                 continue
             elif isinstance(node, ast.JoinedStr):
-                yield (
-                    path.name,
-                    "".join(str(part.value) if isinstance(part, ast.Constant) else "1" for part in node.values),
+                texts.append(
+                    "".join(str(part.value) if isinstance(part, ast.Constant) else "1" for part in node.values)
                 )
             elif isinstance(node, ast.Constant) and isinstance(node.value, str):
-                yield path.name, node.value
+                texts.append(node.value)
+    return texts
 
 
-MESSAGES = list(_messages())
-COMMANDS = sorted({words.strip() for _, text in MESSAGES for words in _COMMAND.findall(text)})
-FIELDS = sorted({field for _, text in MESSAGES for field in _FIELD.findall(text)} - _OF_ONNX)
-FIELDS = [field for field in FIELDS if not _FILES.search(field)]
-
-
-def test_the_program_proposes_commands_and_fields():
-    assert len(COMMANDS) > 15
-    assert len(FIELDS) > 15
-
-
-@pytest.mark.parametrize("words", COMMANDS)
-def test_a_command_in_a_message_is_a_command(words):
-    line = [word for word in words.split() if word != "--help"]
-    if all(word.startswith("-") or word == "STEP" for word in line[1:]):
-        line += {"cache": ["verify"], "query": ["URL"], "doctor": [], "steps": []}.get(line[0], ["x.yaml"])
-    commands.parse(line)
-
-
-SPANS = sorted({words for _, text in MESSAGES for words in re.findall(r"`recipe ([^`]+)`", text)})
-"""The command lines in backticks, whole; a command without an argument is the command's name."""
+def test_a_command_in_a_message_is_a_command():
+    every = {words.strip() for text in messages() for words in _COMMAND.findall(text)}
+    assert len(every) > 15
+    wrong = []
+    for words in sorted(every):
+        line = [word for word in words.split() if word != "--help"]
+        if all(word.startswith("-") or word == "STEP" for word in line[1:]):
+            line += {"cache": ["verify"], "query": ["URL"], "doctor": [], "steps": []}.get(line[0], ["x.yaml"])
+        wrong += [(words, error.what) for error in errors_of(line)]
+    assert wrong == []
 
 
 def test_a_command_line_in_backticks_can_be_typed():
-    whole = [words for words in SPANS if " " in words and not words.endswith("--help")]
+    """Whole ones: a command without an argument is the command's name."""
+    spans = {words for text in messages() for words in re.findall(r"`recipe ([^`]+)`", text)}
+    whole = sorted(words for words in spans if " " in words and not words.endswith("--help"))
     assert len(whole) > 25
     for words in whole:
         faults = [error.what for error in errors_of(shlex.split(words))]
@@ -124,6 +118,8 @@ def test_a_hint_names_options_of_its_own_command_or_a_whole_command_line(words, 
     assert hints > 20
 
 
-@pytest.mark.parametrize("field", FIELDS)
-def test_a_field_in_a_message_is_a_field_of_a_recipe(field):
-    assert outline.is_known(field.split("."))
+def test_a_field_in_a_message_is_a_field_of_a_recipe():
+    every = {field for text in messages() for field in _FIELD.findall(text)} - _OF_ONNX
+    fields = sorted(field for field in every if not _FILES.search(field))
+    assert len(fields) > 15
+    assert [field for field in fields if not outline.is_known(field.split("."))] == []

@@ -1,5 +1,6 @@
 """The house rules that no tool of `.ci/run` knows: what the quick paths may import, and which module has a test."""
 
+import functools
 import re
 import subprocess
 import sys
@@ -19,6 +20,7 @@ def test_every_file_says_in_one_line_what_it_is():
     assert wrong == [], "begin each file with a docstring of one line"
 
 
+@functools.cache
 def imported_by(*words):
     """Return the modules that a command line imports."""
     code = (

@@ -48,6 +48,7 @@ def python(text, folder, path=None):
 
 @pytest.mark.parametrize("path", [None, "."], ids=["beside it", "PYTHONPATH"])
 @pytest.mark.parametrize("way", WAYS)
+@pytest.mark.sample(4)
 def test_the_program_works_beside_it_and_where_the_import_path_has_it_first(own, way, path):
     if way == "recipe" and not SCRIPT.is_file():
         pytest.skip(f"{SCRIPT} is not installed")
@@ -56,12 +57,14 @@ def test_the_program_works_beside_it_and_where_the_import_path_has_it_first(own,
     assert "T4" in done.stdout
 
 
+@pytest.mark.sample(1)
 def test_a_script_beside_it_imports_this_package(own):
     done = python("import recipe_build; print(recipe_build.check.__module__)", own)
     assert done.stdout == "engine.api\n", done.stderr
 
 
 @pytest.mark.parametrize("path", [None, "."], ids=["script", "PYTHONPATH"])
+@pytest.mark.sample(1)
 def test_the_workers_of_a_build_run_this_package(project, path):
     done = python("import recipe_build; print(recipe_build.build('r.yaml', to='fuse').state)", project, path)
     assert done.stdout == "built\n", done.stderr

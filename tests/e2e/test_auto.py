@@ -1,6 +1,5 @@
 """`runtime: auto` through the real command line: a choice is measured once, and stands while its key stands."""
 
-import json
 import os
 import shutil
 
@@ -43,13 +42,8 @@ def project(built, tmp_path):
     return Program(tmp_path / "copy")
 
 
-def shown(program):
-    [variant] = json.loads(program("show", "r.yaml", "--json", expect=0).stdout)
-    return variant
-
-
 def test_the_choice_is_the_runtime_of_the_package_and_of_the_bench_and_is_shown(project):
-    variant = shown(project)
+    variant = project.shown("r.yaml")
     chosen = variant["runtime"]["runtime"]
     assert set(variant["runtime"]["candidates"]) == {"onnxruntime", "openvino"}
     assert {row["runtime"] for row in variant["bench"]} == {f"{chosen}-fp32"}
@@ -72,13 +66,13 @@ def test_nothing_is_measured_again_after_a_second_build_a_touch_and_a_changed_bo
 
 
 def test_a_build_with_the_lock_measures_nothing_where_the_store_has_no_measurement(project):
-    before = shown(project)["runtime"]
+    before = project.shown("r.yaml")["runtime"]
     records = (project.folder / "cache" / "records").iterdir()
     [record] = [path for path in records if "measure_runtimes" in path.read_text()]
     record.unlink()
     assert project.states("r.yaml", "--locked") == CACHED
     assert record.exists()
-    assert shown(project)["runtime"] == before
+    assert project.shown("r.yaml")["runtime"] == before
 
 
 def test_no_runtime_that_validates_is_exit_4_with_the_numbers_of_each(project):
@@ -89,6 +83,7 @@ def test_no_runtime_that_validates_is_exit_4_with_the_numbers_of_each(project):
     assert "cached   measure-runtimes" in done.stderr
 
 
+@pytest.mark.whole("tests/steps/test_choose_runtime.py rejects candidates that cannot be built")
 def test_where_openvino_cannot_have_the_model_onnx_runtime_is_kept(tmp_path):
     (tmp_path / "pyproject.toml").write_text("")
     (tmp_path / "r.yaml").write_text(RECIPE)
@@ -100,12 +95,12 @@ def test_where_openvino_cannot_have_the_model_onnx_runtime_is_kept(tmp_path):
     program = Program(tmp_path)
     assert program.states("r.yaml") == dict.fromkeys(JOBS, "built")
     assert program.states("r.yaml") == CACHED
-    assert shown(program)["runtime"]["runtime"] == "onnxruntime"
+    assert program.shown("r.yaml")["runtime"]["runtime"] == "onnxruntime"
     assert "rejected openvino: cannot be built: OpenVINO cannot read model.onnx" in program("show", "r.yaml").stdout
     program("lock", "r.yaml", expect=0)
     shutil.rmtree(tmp_path / "cache")
     program("build", "r.yaml", "--locked", expect=0)
-    assert shown(program)["runtime"]["candidates"]["openvino"]["rejected"]
+    assert program.shown("r.yaml")["runtime"]["candidates"]["openvino"]["rejected"]
     done = program("build", "alone.yaml", expect=4)
     assert "OpenVINO cannot have this model" in done.stderr + done.stdout
     assert "runtime: auto" in done.stderr + done.stdout

@@ -1,7 +1,5 @@
 """`runtime: auto` for a T4 on a laptop, on a machine that says it has a T4 (a fake, see fake_t4), and on the laptop."""
 
-import copy
-import json
 import shutil
 
 import gpu_project
@@ -11,8 +9,7 @@ import onnx
 import pytest
 from fake_t4 import FakeT4
 from onnx import helper, numpy_helper
-from program import Program
-from quick_program import copied
+from quick_program import copied, quick
 
 pytestmark = [pytest.mark.slow, pytest.mark.whole("test_shipped_on_a_t4.py builds for the same GPU")]
 
@@ -36,15 +33,9 @@ CACHED = dict.fromkeys((*ANYWHERE, *ON_T4), "cached")
 
 
 @pytest.fixture(scope="module")
-def quick(tmp_path_factory):
-    """The program that measures for half a second, as an entry of the import path."""
-    return str(copied(tmp_path_factory.mktemp("program")))
-
-
-@pytest.fixture(scope="module")
-def machine(tmp_path_factory, quick):
+def machine(tmp_path_factory):
     """The machine with the GPU, ONNX Runtime for GPUs and TensorRT."""
-    return FakeT4(None, tmp_path_factory.mktemp("t4") / "machine", first=[quick], cuda=True)
+    return FakeT4(None, tmp_path_factory.mktemp("t4") / "machine", first=[copied()], cuda=True)
 
 
 def project_in(folder, *further):
@@ -70,45 +61,27 @@ def project_in(folder, *further):
     return folder
 
 
-def laptop_in(folder, quick):
-    laptop = Program(folder)
-    laptop.environment["PYTHONPATH"] = quick
-    return laptop
-
-
-def seen_from(machine, folder):
-    """Return the machine with the GPU in the folder of a project."""
-    same = copy.copy(machine)
-    same.folder = folder
-    return same
-
-
 @pytest.fixture(scope="module")
-def template(tmp_path_factory, quick, machine):
+def template(tmp_path_factory, machine):
     """A project built on the laptop as far as that goes, then on the machine with the GPU; and what was built where."""
     folder = project_in(tmp_path_factory.mktemp("auto") / "project")
-    laptop = laptop_in(folder, quick)
+    laptop = quick(folder)
     here = laptop.states(PATH, expect=3)
     waiting = laptop("build", PATH, "--waiting").stdout
-    there = seen_from(machine, folder).states(PATH)
+    there = machine.at(folder).states(PATH)
     return folder, here, waiting, there
 
 
 @pytest.fixture
-def built(template, quick, tmp_path):
+def built(template, tmp_path):
     """The project, on the laptop."""
     shutil.copytree(template[0], tmp_path / "copy", copy_function=shutil.copy2)
-    return laptop_in(tmp_path / "copy", quick)
+    return quick(tmp_path / "copy")
 
 
 @pytest.fixture
 def gpu_machine(built, machine):
-    return seen_from(machine, built.folder)
-
-
-def shown(program):
-    [variant] = json.loads(program("show", PATH, "--json", expect=0).stdout)
-    return variant
+    return machine.at(built.folder)
 
 
 def test_the_laptop_builds_the_graphs_of_all_candidates_and_waits_with_the_rest(template):
@@ -120,7 +93,7 @@ def test_the_laptop_builds_the_graphs_of_all_candidates_and_waits_with_the_rest(
 
 
 def test_the_fastest_runtime_is_that_of_the_package_and_the_report_names_the_gpu(built):
-    variant = shown(built)
+    variant = built.shown(PATH)
     choice = variant["runtime"]
     assert choice["order"] == ["onnxruntime", "tensorrt"]
     assert choice["gpu"] == "Tesla T4"
@@ -141,14 +114,14 @@ def test_both_machines_are_up_to_date(built, gpu_machine):
 
 def test_the_lock_keeps_the_choice_and_a_laptop_measures_nothing_again(built, gpu_machine):
     gpu_machine("lock", PATH, expect=0)
-    before = shown(built)["runtime"]
+    before = built.shown(PATH)["runtime"]
     assert f"runtime: {before['runtime']}" in (built.folder / "recipes" / "net.lock").read_text()
     assert built.states(PATH, "--locked") == CACHED
     records = (built.folder / "cache" / "records").iterdir()
     [record] = [path for path in records if "measure_runtimes" in path.read_text()]
     record.unlink()
     assert gpu_machine.states(PATH, "--locked") == CACHED
-    assert shown(built)["runtime"] == before
+    assert built.shown(PATH)["runtime"] == before
 
 
 def test_a_step_is_forced_and_explained_for_every_candidate(built):
@@ -166,9 +139,9 @@ def test_a_model_that_tensorrt_cannot_read_is_packaged_for_onnx_runtime(tmp_path
     square += [helper.make_node("Constant", [], ["last"], value_ints=[1])]
     square += [helper.make_node("Unsqueeze", ["det", "last"], ["u"]), helper.make_node("Add", ["u", "z"], ["y"])]
     folder = project_in(tmp_path / "project", *square)
-    there = seen_from(machine, folder)
+    there = machine.at(folder)
     assert set(there.states(PATH).values()) == {"built"}
-    choice = shown(there)["runtime"]
+    choice = there.shown(PATH)["runtime"]
     assert choice["runtime"] == "onnxruntime"
     why = "rejected tensorrt: cannot be built: TensorRT does not know the operator Det"
     assert why in there("show", PATH, expect=0).stdout

@@ -1,7 +1,5 @@
 """Latencies through a real Triton server, beside those in process: one command, one table, budgets that fail."""
 
-import json
-
 import models
 import pytest
 from program import Program
@@ -24,19 +22,14 @@ def built(environment, tmp_path_factory):
     (folder / "samples.jsonl").write_text(SAMPLES)
     (folder / "r.yaml").write_text(SERVED)
     models.classifier_with_tokenizer(folder / "model")
-    program = quick(folder, tmp_path_factory.mktemp("program"))
+    program = quick(folder)
     program.environment["RECIPE_TRITON_VENV"] = str(environment)
     return program, program("build", "r.yaml", expect=0)
 
 
-def shown(program):
-    [variant] = json.loads(program("show", "r.yaml", "--json", expect=0).stdout)
-    return variant
-
-
 def test_ours_and_the_plain_model_are_measured_each_way(built):
     program, done = built
-    rows = shown(program)["bench"]
+    rows = program.shown("r.yaml")["bench"]
     runtimes = ("onnxruntime-int8", "onnxruntime-fp32")
     assert [(row["via"], row["runtime"]) for row in rows] == [(way, name) for way in WAYS for name in runtimes]
     for row in rows:
@@ -52,7 +45,7 @@ def test_the_table_says_each_way_and_what_served(built):
     assert all(way in done.stdout for way in WAYS)
     assert "via triton: tiny_text on Triton 2.51.0 (installed by pip)" in done.stdout
     assert "a stand-in in Python for Triton's own backend" in done.stdout
-    report = next(step["report"] for step in shown(program)["steps"] if step["job"] == "bench")
+    report = next(step["report"] for step in program.shown("r.yaml")["steps"] if step["job"] == "bench")
     assert report["server"] == {"kind": "pip", "version": "2.51.0", "stand_in": True, "asked": "tiny_text"}
 
 
@@ -69,7 +62,7 @@ def test_a_built_recipe_is_up_to_date_and_another_server_measures_again(built, t
 def test_an_end_to_end_budget_fails_the_build_and_says_which_way(built):
     program, _ = built
     tight = "shapes: [{batch: 1, sequence: 8, budget: {p50_ms: %s}}]"
-    rows = {row["via"]: row for row in shown(program)["bench"] if row["ours"]}
+    rows = {row["via"]: row for row in program.shown("r.yaml")["bench"] if row["ours"]}
     between = (rows["in-process"]["p50_ms"] * rows["triton-grpc"]["p50_ms"]) ** 0.5
     text = SERVED.replace("shapes: [{batch: 1, sequence: 8}]", tight % round(between, 4))
     (program.folder / "tight.yaml").write_text(

@@ -35,6 +35,7 @@ def test_hashing_says_the_speed_of_each_and_what_is_missing():
     assert "blake3" in text
 
 
+@pytest.mark.whole("tests of the benchmarks are about the figures, not the program")
 def test_a_check_is_timed_beside_that_of_another_checkout():
     recipe = Path(sys.executable).with_name("recipe")
     text = printed("check.py", "--runs", "1", "--other", str(recipe))
@@ -134,6 +135,7 @@ def test_commits_rekey_steps_by_code_and_data_and_files_are_followed_through_ren
     assert len(rekeys.History.of(tmp_path, 3).commits) == 3
 
 
+@pytest.mark.whole("tests of the benchmarks are about the figures, not the program")
 def test_the_commits_that_rekey_a_step_are_counted_for_each_step_of_a_recipe():
     text = printed("rekeys.py", "minilm_cpu.yaml", "--commits", "3", "--runs", "1")
     [row] = [line.strip("| ").split(" | ") for line in text.splitlines() if line.startswith("| package |")]

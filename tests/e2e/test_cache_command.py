@@ -1,12 +1,7 @@
 """`recipe cache ...` as users type it."""
 
-import contextlib
 import json
-import os
-import pty
 import random
-import subprocess
-import sys
 
 import pytest
 from program import Program
@@ -105,30 +100,11 @@ def test_half_of_the_bytes_count_also_where_they_are_one_record_of_many(project)
     ],
 )
 def test_on_a_terminal_gc_shows_what_goes_and_asks(project, answer, code, count):
-    output, status = on_terminal(project, ["cache", "gc", "--older-than", "0s"], answer)
+    output, status = project.on_terminal("cache", "gc", "--older-than", "0s", answer=answer)
     assert status == code
     assert output.index("would remove export") < output.index("remove it? [y/N]")
     assert ("nothing was removed" in output) == (code == 2)
     assert left(project) == count
-
-
-def on_terminal(project, words, answer):
-    """Run a command on a pseudo-terminal, answer its question, and return its output and its exit code."""
-    leader, follower = pty.openpty()
-    command = [sys.executable, "-m", "engine", *words]
-    process = subprocess.Popen(
-        command, cwd=project.folder, env=project.environment, stdin=follower, stdout=follower, stderr=follower
-    )
-    os.close(follower)
-    output = ""
-    with contextlib.suppress(OSError):  # the terminal closes with the program
-        while chunk := os.read(leader, 4096):
-            output += chunk.decode()
-            if "[y/N] " in output and answer is not None:
-                os.write(leader, f"{answer}\n".encode())
-                answer = None
-    os.close(leader)
-    return output, process.wait(60)
 
 
 @pytest.mark.sample(3)

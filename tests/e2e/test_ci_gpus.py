@@ -118,7 +118,7 @@ def clean(t4):
 
 
 @pytest.mark.slow
-@pytest.mark.whole("test_the_command_for_kubernetes_builds")
+@pytest.mark.whole("what the templates say is always read, and test_prove.py builds on a T4")
 def test_the_line_for_cron_pulls_and_builds(clean, tmp_path):
     [line] = [each for each in CRON.read_text().splitlines() if each and not each.startswith("#")]
     *times, command = line.split(" ", 5)
@@ -139,8 +139,7 @@ def test_the_line_for_cron_pulls_and_builds(clean, tmp_path):
     assert clean.engine.startswith(b"FAKE ENGINE")
 
 
-@pytest.mark.slow
-def test_the_script_for_slurm_builds_in_the_folder_where_it_was_submitted(clean):
+def test_the_script_for_slurm_has_its_options_before_the_first_command():
     text = SLURM.read_text()
     subprocess.run(["bash", "-n", SLURM], check=True)
     options = dict(re.findall(r"^#SBATCH --([a-z-]+)=(\S+)$", text, re.MULTILINE))
@@ -148,6 +147,11 @@ def test_the_script_for_slurm_builds_in_the_folder_where_it_was_submitted(clean)
     assert options["export"] == "ALL"
     first_command = text.index("set -euo")
     assert text.rindex("#SBATCH") < first_command, "Slurm reads options only before the first command"
+
+
+@pytest.mark.slow
+@pytest.mark.whole("what the templates say is always read, and test_prove.py builds on a T4")
+def test_the_script_for_slurm_builds_in_the_folder_where_it_was_submitted(clean):
     variables = {"SLURM_SUBMIT_DIR": str(clean.program.folder), "SLURM_JOB_ID": "7"}
     clean(str(SLURM), shell=("bash",), **variables)
     assert clean.engine.startswith(b"FAKE ENGINE")
@@ -180,6 +184,7 @@ def test_the_job_for_kubernetes_has_the_documented_fields():
 
 
 @pytest.mark.slow
+@pytest.mark.whole("what the templates say is always read, and test_prove.py builds on a T4")
 def test_the_command_for_kubernetes_builds(clean, tmp_path):
     [container] = manifest()["spec"]["template"]["spec"]["containers"]
     [mount] = container["volumeMounts"]

@@ -70,6 +70,7 @@ def imported(machine, path):
     return done
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
 def test_a_damaged_archive_is_one_clear_error(exported, tmp_path, damage):
     machine, raw = exported
@@ -78,6 +79,7 @@ def test_a_damaged_archive_is_one_clear_error(exported, tmp_path, damage):
     imported(machine, path)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     "make",
     [os.mkfifo, os.mkdir, lambda path: path.symlink_to("/dev/zero"), lambda path: path.symlink_to(path.name)],

@@ -75,12 +75,13 @@ def test_the_source_distribution_has_what_the_tests_and_the_recipes_need(built):
 def installed(built, tmp_path_factory):
     """Return the program of a new environment with the wheel, and an empty folder. The other packages are given."""
     folder = tmp_path_factory.mktemp("installed")
-    run(sys.executable, "-m", "venv", "venv", folder=folder)
+    run(sys.executable, "-m", "venv", "--without-pip", "venv", folder=folder)
     [site] = (folder / "venv").glob("lib/python*/site-packages")
     given = run(sys.executable, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))", folder=folder)
     (site / "given.pth").write_text(given)  # the .pth file of an editable installation in it is not followed
     python = folder / "venv" / "bin" / "python"
-    run(python, "-m", "pip", "install", "--no-index", "--no-deps", "--force-reinstall", "--quiet",
+    pip = (sys.executable, "-m", "pip", "--python", python)
+    run(*pip, "install", "--no-index", "--no-deps", "--force-reinstall", "--quiet",
         built / f"{STEM}-py3-none-any.whl", folder=folder)  # fmt: skip
     project = folder / "project"
     project.mkdir()

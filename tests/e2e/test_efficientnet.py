@@ -4,7 +4,6 @@ import importlib.util
 import json
 import os
 
-import numpy as np
 import onnx
 import pytest
 import timm_here
@@ -67,7 +66,7 @@ def test_the_real_architecture_becomes_a_package_on_a_cpu(shipped, serve, seeing
     small += ["--set", "bench.shapes=[{batch: 1}, {batch: 2}]", "--set", "profiles=[{batch: [1, 2, 32]}]"]
     states = shipped.states(RECIPE, *small)
     assert states["package"] == "built"
-    [shown] = json.loads(shipped("show", RECIPE, *small, "--json", expect=0).stdout)
+    shown = shipped.shown(RECIPE, *small)
     assert shown["validation"]["random"] is True
     assert shown["validation"]["cosine"]["worst"] > 0.99999
     assert shipped.states(RECIPE, *small) == dict.fromkeys(states, "cached")
@@ -104,31 +103,6 @@ def _is_a_package_of_images(place, *, size):
 
 
 @pytest.mark.whole
-@pytest.mark.parametrize("precision", ["fp32", "fp16"])
-def test_a_t4_that_is_not_here_waits_after_all_that_any_machine_can_do(shipped, serve, seeing, precision):
-    serve("tf_efficientnetv2_b0", size=64, num_classes=10)
-    seeing(shipped)
-    words = ["--only", "target.runtime=tensorrt", "--only", f"precision={precision}", "--set", "preprocess.size=64"]
-    states = shipped.states(RECIPE, *words, expect=3)
-    assert {states[job] for job in ("fetch", "export", "reference", "shape-infer")} == {"built"}
-    assert states["trt-build"] == "waiting"
-
-
-@pytest.mark.whole("tests/steps/test_export_timm.py exports a model of timm")
-def test_a_directory_of_timm_is_a_source_when_the_recipe_says_what_it_is_for(empty, seeing):
-    timm_here.checkpoint(empty.folder / "model", "test_efficientnet", size=64)
-    seeing(empty)
-    (empty.folder / "r.yaml").write_text("name: m\nmodel: {source: model}\npreprocess: {size: 64}\n")
-    assert "not supported yet: preparing images for this model" in empty("build", "r.yaml", expect=2).stderr
-    (empty.folder / "r.yaml").write_text("name: m\nmodel: {source: model}\n")
-    assert "say `task: image-classification`" in empty("build", "r.yaml", expect=1).stderr
-    recipe = "name: m\nmodel: {source: model, task: image-classification}\npreprocess: {size: 64}\n"
-    (empty.folder / "r.yaml").write_text(recipe)
-    np.savez(empty.folder / "images.npz", images=np.ones((2, 3, 64, 64), "float32"))
-    assert empty.states("r.yaml", "--set", "validate.samples=images.npz")["package"] == "built"
-
-
-@pytest.mark.whole
 def test_pytorch_is_a_rival_of_an_image_model(empty, seeing):
     timm_here.checkpoint(empty.folder / "model", "test_efficientnet", size=64)
     seeing(empty)
@@ -137,5 +111,5 @@ def test_pytorch_is_a_rival_of_an_image_model(empty, seeing):
         "bench: {shapes: [{batch: 2}], against: [{runtime: pytorch}]}\n"
     )
     assert empty.states("r.yaml")["bench"] == "built"
-    [shown] = json.loads(empty("show", "r.yaml", "--json", expect=0).stdout)
+    shown = empty.shown("r.yaml")
     assert "pytorch-fp32" in json.dumps(shown)

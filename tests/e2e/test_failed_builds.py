@@ -68,7 +68,7 @@ def test_overrides_that_fail_leave_the_package_and_an_edit_that_fails_moves_it(b
     assert title.startswith("m: fp32 for cpu")
     assert about.startswith("results of the last successful build, fp32, of 20")
     assert "; the last build failed in validate: The built model is too far from the original" in about
-    [shown] = json.loads(built("show", "r.yaml", "--json", expect=0).stdout)
+    shown = built.shown("r.yaml")
     assert shown["precision"] == "fp32"
     assert shown["warnings"][0] == about
     for words in (("show", "r.yaml", "--markdown"), ("show", "r.yaml", "--csv"), ("report", "r.yaml", "-o", "-")):

@@ -64,7 +64,7 @@ def content(folder):
     return {str(path.relative_to(folder)): path.stat().st_mtime_ns for path in folder.rglob("*")}
 
 
-@pytest.mark.sample(5)
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
 def test_no_command_reads_it(clone, words):
     before = content(clone.folder / "cache")

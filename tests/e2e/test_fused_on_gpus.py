@@ -5,7 +5,6 @@ requests are still padded to the profiles, in fixed buffers.
 """
 
 import json
-import shutil
 from concurrent.futures import ThreadPoolExecutor
 
 import executions
@@ -15,7 +14,6 @@ import pytest
 import torch
 import transformers
 import triton_server
-from tritonclient import grpc
 
 from engine.errors import StepError
 from engine.kit.accuracy import batching
@@ -81,20 +79,12 @@ def server(sources, environment, tmp_path_factory):
     folder = tmp_path_factory.mktemp("packages")
     for name, task in SERVED.items():
         on_the_cpu(packaged(folder, name, sources / name, task, fields=WAIT))
-        shutil.copytree(folder / "packages" / name, folder / "repository", dirs_exist_ok=True)
-    with triton_server.serving(folder / "repository", folder, environment) as running:
+    with triton_server.serving(environment, *(folder / "packages").iterdir()) as running:
         yield running
 
 
-def ask(server, name, rows):
-    client = grpc.InferenceServerClient(server.grpc)
-    array = np.array([[each.encode()] for each in rows], dtype=object)
-    value = grpc.InferInput("TEXT", array.shape, "BYTES")
-    value.set_data_from_numpy(array)
-    try:
-        return client.infer(f"{name}_text", [value], client_timeout=60).as_numpy("logits")
-    finally:
-        client.close()
+def logits_of(server, name, rows):
+    return triton_server.infer(server, f"{name}_text", TEXT=triton_server.texts(*rows))["logits"]
 
 
 def alone(folder, task):
@@ -112,11 +102,11 @@ def alone(folder, task):
 def test_64_clients_get_the_answers_of_pytorch_to_their_texts_alone(server, sources, name):
     expected = alone(sources / name, SERVED[name])
     with ThreadPoolExecutor(CLIENTS) as pool:
-        for text, logits in zip(TEXTS, pool.map(lambda text: ask(server, name, [text]), TEXTS), strict=True):
+        for text, logits in zip(TEXTS, pool.map(lambda text: logits_of(server, name, [text]), TEXTS), strict=True):
             assert logits.shape == (1, *expected[text].shape), "no position of the padding is left"
             np.testing.assert_allclose(logits[0], expected[text], atol=1e-4)
         groups = [TEXTS[start : start + 3] for start in range(0, CLIENTS, 3)]
-        for rows, logits in zip(groups, pool.map(lambda rows: ask(server, name, rows), groups), strict=True):
+        for rows, logits in zip(groups, pool.map(lambda rows: logits_of(server, name, rows), groups), strict=True):
             for row, text in zip(logits, rows, strict=True):
                 own = expected[text]
                 np.testing.assert_allclose(row[: len(own)], own, atol=1e-4)

@@ -96,6 +96,7 @@ def test_what_pip_installs_there_exists():
     assert any(SETUP.search(text) for text in texts)
 
 
+@pytest.mark.whole("each run of all tests collects them")
 def test_pytest_collects_the_tests_that_need_a_gpu():
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-m", "gpu", "--collect-only", "-q", "-p", "no:cacheprovider", "tests/gpu"],
@@ -155,6 +156,7 @@ def sh(machine, command):
     ],
     ids=lambda each: each[0] if isinstance(each, list) else "",
 )
+@pytest.mark.sample(2)
 def test_the_commands_before_the_first_build(machine, words, expected):
     assert re.search(expected, machine(*words, expect=0).stdout)
 

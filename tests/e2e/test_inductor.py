@@ -53,7 +53,7 @@ def model_of(program):
 def build_twice(program):
     assert program.states("r.yaml") == dict.fromkeys(JOBS, "built")
     assert program.states("r.yaml") == dict.fromkeys(JOBS, "cached")
-    [variant] = json.loads(program("show", "r.yaml", "--json", expect=0).stdout)
+    variant = program.shown("r.yaml")
     assert variant["validation"]["cosine"]["worst"] > 0.9999
     assert {row["runtime"] for row in variant["bench"]} == {"inductor-fp32", "pytorch-fp32"}
     assert passport.load(model_of(program)).machine == passport.here(None)

@@ -35,6 +35,7 @@ def operators(directory):
     return Counter(node.op_type for node in onnx_files.nodes(onnx_files.load_graph(directory)))
 
 
+@pytest.mark.whole("tests of the benchmarks are about the figures, not the program")
 @pytest.mark.parametrize("name", dynamic_int8.FORMS)
 def test_each_form_has_other_operators_and_the_same_answers(built, name):
     (operator,) = (only for word, only in OPERATORS.items() if word in name)

@@ -55,7 +55,7 @@ def project(environment, tmp_path_factory):
     recipe = RECIPE.replace("precision: int8", "precision: fp32").replace("model: {source: model}\n", OF_ONNX)
     recipe = recipe.partition("bench:")[0]
     (folder / "r.yaml").write_text(f"{recipe}package: {{triton: {{layout: auto, padding: auto, threads: 1}}}}\n")
-    program = quick(folder, tmp_path_factory.mktemp("program"))
+    program = quick(folder)
     program.environment["RECIPE_TRITON_VENV"] = str(environment)
     program("build", "r.yaml", expect=0)
     return program
@@ -64,7 +64,7 @@ def project(environment, tmp_path_factory):
 @pytest.fixture(scope="module")
 def reports(project):
     """What `recipe show` tells about each job."""
-    [variant] = json.loads(project("show", "r.yaml", "--json", expect=0).stdout)
+    variant = project.shown("r.yaml")
     return {step["job"]: step["report"] for step in variant["steps"]}
 
 

@@ -32,16 +32,16 @@ def measured(recipe, *words, expect=0):
 def test_a_slow_server_cannot_hide_its_queue_from_an_open_loop(recipe):
     """Of 100 requests a second one in two must wait for the others; a caller that waits for its answer sees nothing."""
     with kserve_by_hand.server(seconds=0.02) as slow:
-        closed, crowded = measured(recipe, slow, *ASK, "--concurrency", "1,4", "--duration", "1")
-        below, over = measured(recipe, slow, *ASK, "--rate", "10,100", "--arrivals", "constant", "--duration", "1")
+        closed, crowded = measured(recipe, slow, *ASK, "--concurrency", "1,4", "--duration", "0.6")
+        below, over = measured(recipe, slow, *ASK, "--rate", "10,100", "--arrivals", "constant", "--duration", "0.6")
     service = closed["latency"]["p50_ms"]
     assert crowded["latency"]["p50_ms"] > 2.5 * service
     assert crowded["throughput"] < 1.5 * closed["throughput"]
     assert over["latency"]["p99_ms"] > 15 * service
     assert over["throughput"] < 75
-    assert over["requests"] == 100  # all that were planned, whenever they were answered
+    assert over["requests"] == 60  # all that were planned, whenever they were answered
     assert below["latency"]["p50_ms"] < over["latency"]["p50_ms"] / 3
-    assert below["requests"] == 10
+    assert below["requests"] == 6
     assert all(point["errors"]["count"] == 0 for point in (closed, crowded, over, below))
 
 
@@ -125,7 +125,7 @@ def server(environment, tmp_path_factory):
     Export().run(folder / "exported", checkpoint=folder / "source")
     serving = Serving(model_name="story", ensemble="story_text", largest={"batch": 4}, max_new_tokens=6)
     Package(serving=serving).run(folder / "package", validated=folder / "exported", checkpoint=folder / "source")
-    with triton_server.serving(folder / "package", folder, environment) as running:
+    with triton_server.serving(environment, folder / "package") as running:
         yield running
 
 

@@ -25,17 +25,7 @@ def project(folder, name, precision, *, device="L4", runtime="tensorrt-rtx"):
     return folder
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "fp8_fp32",
-        *(
-            pytest.param(name, marks=pytest.mark.whole)
-            for name in ("int8", "int8_fp32", "fp8", "int4", "int4_nvidia_rtn")
-        ),
-        pytest.param("int4_nvidia", marks=pytest.mark.whole),
-    ],
-)
+@pytest.mark.parametrize("name", ["fp8_fp32", "int8", "int8_fp32", "fp8", "int4", "int4_nvidia_rtn", "int4_nvidia"])
 @pytest.mark.whole("test_rtx.py takes the same file")
 def test_tensorrt_rtx_computes_in_the_types_of_the_file(name, tmp_path):
     pytest.importorskip("tensorrt_rtx", reason="the extra `rtx` is not installed: Linux on x86_64 has it")

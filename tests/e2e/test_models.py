@@ -5,8 +5,6 @@ import json
 import models
 import pytest
 
-UNLIKE = ("bert", "deberta-v2")
-"""Two whose inputs are least alike: the others are tried in the step `reference`, and here with --whole."""
 PLAIN = "name: m\nmodel: {source: model}\n"
 SMALL = "validate: {precision_share: 0.4}\n"
 """In tiny models, attention is a larger share of the work than in real ones, and stays in fp32."""
@@ -16,7 +14,6 @@ SEVEN_BITS = {"isa": "avx2"}
 
 @pytest.mark.slow
 @pytest.mark.parametrize("architecture", models.ARCHITECTURES)
-@pytest.mark.sample(1)
 @pytest.mark.whole("test_tiny.py builds a checkpoint")
 def test_a_local_directory_becomes_a_validated_package_in_either_precision(empty, architecture):
     models.checkpoint(empty.folder / "model", architecture, task="text-classification")
@@ -30,17 +27,13 @@ def test_a_local_directory_becomes_a_validated_package_in_either_precision(empty
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "architecture",
-    [pytest.param(each, marks=() if each in UNLIKE else pytest.mark.whole) for each in models.ARCHITECTURES],
-)
-@pytest.mark.sample(1)
+@pytest.mark.parametrize("architecture", models.ARCHITECTURES)
 @pytest.mark.whole("test_tiny.py builds a checkpoint")
 def test_a_model_saved_without_a_tokenizer_is_validated_on_random_tensors(empty, architecture):
     models.checkpoint(empty.folder / "model", architecture, tokenizer=False)
     (empty.folder / "r.yaml").write_text(PLAIN)
     assert empty.states("r.yaml")["package"] == "built"
-    [shown] = json.loads(empty("show", "r.yaml", "--json", expect=0).stdout)
+    shown = empty.shown("r.yaml")
     assert shown["validation"]["random"] is True
 
 

@@ -2,14 +2,13 @@
 
 import json
 import shutil
-import urllib.request
 
 import numpy as np
 import openvino_here  # noqa: F401 - skips where OpenVINO is missing
 import padded_texts
 import pytest
 import triton_server
-from tritonclient import grpc
+from triton_server import infer
 from tritonclient.utils import InferenceServerException
 
 from engine.kit.triton.serving import Serving
@@ -60,18 +59,15 @@ def shaped(built, minilm_checkpoint, minilm_exported):
 
 
 @pytest.fixture(scope="module")
-def server(built, shaped, environment, tmp_path_factory):
+def server(built, shaped, environment):
     if pip_server.lacks(environment, Needs(backends=frozenset({"openvino"}))):
         pip_server.install(environment)
-    with triton_server.serving(built / "package", tmp_path_factory.mktemp("server"), environment) as running:
+    with triton_server.serving(environment, built / "package") as running:
         yield running
 
 
-def test_texts_over_http_and_grpc_get_the_answers_of_openvino_here(server, built, minilm_checkpoint):
-    expected = expected_states(built / "built", minilm_checkpoint)
-    for states in (over_http(server), over_grpc(server)):
-        assert states.shape == expected.shape
-        assert np.array_equal(states, expected)
+def test_texts_get_the_answers_of_openvino_here(server, built, minilm_checkpoint):
+    assert np.array_equal(states_of(server), expected_states(built / "built", minilm_checkpoint))
 
 
 @pytest.mark.parametrize(
@@ -79,23 +75,16 @@ def test_texts_over_http_and_grpc_get_the_answers_of_openvino_here(server, built
     [(["The film is good."], "1x8"), ([TEXTS[0] + " It is.", "ok"], "2x16"), ([*TEXTS, "no", "yes"], "free")],
 )
 def test_a_model_of_several_shapes_answers_as_openvino_here(server, shaped, minilm_checkpoint, texts, shape):
-    expected = expected_states(shaped, minilm_checkpoint, texts)
     before, _ = triton_server.counts(server, f"shaped_{shape}")
-    for states in (over_http(server, "shaped_text", texts), over_grpc(server, "shaped_text", texts)):
-        assert states.shape == expected.shape
-        assert np.array_equal(states, expected)
-    assert triton_server.counts(server, f"shaped_{shape}")[0] == before + 2
+    states = states_of(server, "shaped_text", texts)
+    assert np.array_equal(states, expected_states(shaped, minilm_checkpoint, texts))
+    assert triton_server.counts(server, f"shaped_{shape}")[0] == before + 1
 
 
 def test_shapes_that_no_model_takes_are_refused_with_the_profiles(server):
-    client = grpc.InferenceServerClient(server.grpc)
-    values = []
-    for name, length in (("input_ids", 4), ("attention_mask", 5), ("token_type_ids", 4)):
-        values.append(grpc.InferInput(name, (1, length), "INT64"))
-        values[-1].set_data_from_numpy(np.ones((1, length), np.int64))
+    lengths = {"input_ids": 4, "attention_mask": 5, "token_type_ids": 4}
     with pytest.raises(InferenceServerException, match=r"has the shape .*; the model takes"):
-        client.infer("shaped", values, client_timeout=30)
-    client.close()
+        infer(server, "shaped", **{name: np.ones((1, length), np.int64) for name, length in lengths.items()})
 
 
 def test_a_model_of_one_fixed_shape_needs_no_router(tmp_path, minilm_exported, minilm_checkpoint):
@@ -128,22 +117,5 @@ def expected_states(directory, checkpoint, texts=TEXTS):
     return EXECUTION.by.runner(directory, EXECUTION, threads=1).run(inputs)["last_hidden_state"]
 
 
-def over_http(server, model="small_text", texts=TEXTS):
-    data = {"name": "TEXT", "shape": [len(texts), 1], "datatype": "BYTES", "data": [[text] for text in texts]}
-    body = json.dumps({"inputs": [data]}).encode()
-    headers = {"Content-Type": "application/json"}
-    request = urllib.request.Request(f"http://{server.http}/v2/models/{model}/infer", body, headers)
-    with urllib.request.urlopen(request, timeout=30) as answer:
-        [output] = json.load(answer)["outputs"]
-    return np.array(output["data"], np.float32).reshape(output["shape"])
-
-
-def over_grpc(server, model="small_text", texts=TEXTS):
-    client = grpc.InferenceServerClient(server.grpc)
-    texts = np.array([[text.encode()] for text in texts], dtype=object)
-    value = grpc.InferInput("TEXT", texts.shape, "BYTES")
-    value.set_data_from_numpy(texts)
-    try:
-        return client.infer(model, [value], client_timeout=30).as_numpy("last_hidden_state")
-    finally:
-        client.close()
+def states_of(server, model="small_text", texts=TEXTS):
+    return infer(server, model, TEXT=triton_server.texts(*texts))["last_hidden_state"]

@@ -1,6 +1,5 @@
 """Texts of different lengths on a real server: padded to one length, their requests run as one batch."""
 
-import shutil
 import time
 from concurrent.futures import ThreadPoolExecutor
 
@@ -8,11 +7,8 @@ import models
 import numpy as np
 import pytest
 import triton_server
-from tritonclient import grpc
 
-from engine.kit.bench.interleaving import Budget
 from engine.kit.triton.serving import Serving
-from engine.steps.measure_layouts import MeasureLayouts
 from engine.steps.package import Package
 
 pytestmark = [pytest.mark.slow, pytest.mark.whole("test_query.py asks a real server for a package of each kind")]
@@ -49,8 +45,7 @@ def server(source, environment, tmp_path_factory):
         own = {"fields": {} if name == "unchanged" else WAIT, "largest": {"batch": REQUESTS, "sequence": 32}, **options}
         serving = Serving(model_name=name, ensemble=f"{name}_text", task="text-classification", **own)
         Package(serving=serving).run(folder / name, validated=source, checkpoint=source)
-        shutil.copytree(folder / name, folder / "repository", dirs_exist_ok=True)
-    with triton_server.serving(folder / "repository", folder, environment) as running:
+    with triton_server.serving(environment, *(folder / name for name in SERVED)) as running:
         yield running
 
 
@@ -58,10 +53,7 @@ def answers(server, entry, texts):
     """Send each text in a request of its own, all at once; return the scores of all labels."""
 
     def ask(text):
-        with grpc.InferenceServerClient(server.grpc) as client:
-            value = grpc.InferInput("TEXT", [1, 1], "BYTES")
-            value.set_data_from_numpy(np.array([[text.encode()]], dtype=object))
-            return client.infer(entry, [value], client_timeout=60).as_numpy("scores")[0]
+        return triton_server.infer(server, entry, TEXT=triton_server.texts(text))["scores"][0]
 
     with ThreadPoolExecutor(len(texts)) as clients:
         return np.array(list(clients.map(ask, texts)))
@@ -109,24 +101,3 @@ def test_requests_at_once_do_not_wait_for_a_timer_of_triton(lengths, server):
         answers(server, "unchanged_text", ["a " * length for length in lengths])
         took.append(time.monotonic() - start)
     assert min(took) < TIMER_SECONDS, "each burst waits; a busy machine delays only some"
-
-
-class Quick(MeasureLayouts):
-    """The real step, in less time."""
-
-    budget = Budget(seconds=0.5, warm_up=0.2, rounds=4)
-
-
-def test_padding_is_measured_under_load(source, environment, tmp_path, monkeypatch):
-    monkeypatch.setenv("RECIPE_TRITON_VENV", str(environment))
-    options = {"task": "text-classification", "largest": {"batch": 16, "sequence": 32}, "padding": "auto"}
-    step = Quick(
-        serving=Serving(model_name="m", ensemble="m_text", lengths=LENGTHS, **options), threads=1,
-        shapes=({"batch": 1, "sequence": 32},),
-    )  # fmt: skip
-    report = step.run(tmp_path / "out", compiled=source, exported=source, checkpoint=source)
-    assert report.absent == {}
-    assert {name: len(each.latencies[0].rounds_ms) for name, each in report.paddings.items()} == {
-        "none": 4, "buckets": 4,
-    }  # fmt: skip
-    assert report.server is not None

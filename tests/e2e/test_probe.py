@@ -73,7 +73,7 @@ def server(package, environment, tmp_path_factory):
     (repository / "slow" / "1").mkdir(parents=True)
     (repository / "slow" / "config.pbtxt").write_text(SLOW_CONFIG)
     (repository / "slow" / "1" / "model.py").write_text(SLOW)
-    with triton_server.serving(repository, repository, environment) as server:
+    with triton_server.serving(environment, repository) as server:
         yield server
 
 
@@ -177,11 +177,11 @@ def test_without_the_processes_a_request_to_each_instance_tells(server, monkeypa
 
 
 @pytest.mark.whole
-def test_a_hundred_killed_processes_are_noticed(package, environment, tmp_path):
+def test_a_hundred_killed_processes_are_noticed(package, environment):
     """A restart of the server mends it: the probe then passes, which `killed_under_load` begins with."""
     seconds = []
     for number in range(100):
-        with triton_server.serving(package, tmp_path, environment) as server:
+        with triton_server.serving(environment, package) as server:
             seconds.append(killed_under_load(server, package, KILLED[number % len(KILLED)]))
     print(f"noticed after {sorted(seconds)[50]:.1f} s (median), {max(seconds):.1f} s at most")
     assert max(seconds) < NOTICED_SECONDS

@@ -27,6 +27,7 @@ PATIENCE = 300
 """Seconds after which something hangs: nothing is judged by it."""
 PARTS = ["build", "build again", "load", "ask", "compare", "load test"]
 TENSORS = "name: {name}\nmodel: {{source: {source}}}\nprofiles: [{{batch: [1, 2, 8]}}]\n{more}"
+ON_A_T4 = "target: {device: T4, runtime: tensorrt}\n"
 
 
 @pytest.fixture(scope="module")
@@ -41,12 +42,12 @@ def project(environment, tmp_path_factory):
     graphs.write(folder, graphs.layers())
     for name, source, more in (
         ("plain", "model.onnx", ""),
-        ("gpu", "model.onnx", "target: {device: T4, runtime: tensorrt}\n"),
+        ("gpu", "model.onnx", ON_A_T4),
         ("broken", "broken.onnx", ""),
     ):
         (folder / f"{name}.yaml").write_text(TENSORS.format(name=name, source=source, more=more))
     (folder / "broken.onnx").write_bytes(b"no model")
-    program = quick(folder, tmp_path_factory.mktemp("program"))
+    program = quick(folder)
     program.environment |= {"RECIPE_TRITON_VENV": str(environment), "PATH": f"{Path(sys.executable).parent}:/usr/bin"}
     return program
 
@@ -96,10 +97,8 @@ def test_a_build_that_fails_is_one_line_and_the_other_variant_goes_on(project):
 
 @pytest.mark.whole("test_a_t4_without_a_server_says_which_parts_ran_on_it")
 def test_ctrl_c_keeps_what_is_done_and_writes_the_archive(project):
-    command = [sys.executable, "-m", "engine", "prove", "plain.yaml", "texts.yaml", "--bundle", "some.tar.gz"]
-    with subprocess.Popen(
-        command, cwd=project.folder, env=project.environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    ) as process:
+    words = ("prove", "plain.yaml", "texts.yaml", "--bundle", "some.tar.gz")
+    with project.start(*words, stderr=subprocess.PIPE) as process:
         next(line for line in process.stderr if line.startswith("passed  plain  load  "))
         process.send_signal(signal.SIGINT)  # once: a print that is interrupted may write its line again
         shown, _ = process.communicate(timeout=PATIENCE)
@@ -134,8 +133,11 @@ def test_the_container_comes_first_where_docker_is(project, tmp_path):
         (["plain.yaml", "--bundle", "model.onnx/results.tar.gz"], 2, "cannot be written"),
     ],
 )
-def test_what_cannot_begin_builds_nothing(project, tmp_path, words, code, says):
-    done = project("prove", *words, "--cache", str(tmp_path / "cache"), expect=code)
+def test_what_cannot_begin_builds_nothing(tmp_path, words, code, says):
+    graphs.write(tmp_path, graphs.layers())
+    for name, more in (("plain", ""), ("gpu", ON_A_T4)):
+        (tmp_path / f"{name}.yaml").write_text(TENSORS.format(name=name, source="model.onnx", more=more))
+    done = Program(tmp_path)("prove", *words, "--cache", str(tmp_path / "cache"), expect=code)
     assert says in done.stderr
     assert not list(tmp_path.glob("cache/records/*"))
 

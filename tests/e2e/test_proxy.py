@@ -38,7 +38,7 @@ def server(environment, tmp_path_factory):
     (repository / "same" / "1").mkdir(parents=True)
     (repository / "same" / "config.pbtxt").write_text(CONFIG)
     (repository / "same" / "1" / "model.py").write_text(MODEL)
-    with triton_server.serving(repository, repository, environment) as server:
+    with triton_server.serving(environment, repository) as server:
         yield server
 
 
@@ -54,9 +54,7 @@ def proxy(started):
 
 
 def rows(numbers):
-    value = grpc.InferInput("x", [len(numbers)], "INT64")
-    value.set_data_from_numpy(np.array(numbers, dtype=np.int64))
-    return [value]
+    return triton_server.inputs(x=np.array(numbers, dtype=np.int64))
 
 
 def test_grpc_passes_and_what_is_too_large_does_not(started):

@@ -7,10 +7,8 @@ from importlib import metadata
 from pathlib import Path
 
 import models
-import numpy as np
 import pytest
 import triton_server
-from tritonclient import grpc
 
 from engine.kit.triton.serving import Serving
 from engine.server import pip_server
@@ -52,11 +50,8 @@ def test_a_package_uses_the_environment_beside_it(environment, tmp_path):
     run(*PIP, "--python", own / "bin" / "python", "install", "--quiet", *wheels, pip_server.NUMPY, *needs,
         env={**os.environ, "PIP_NO_INDEX": "1"})  # fmt: skip
 
-    with triton_server.serving(package, tmp_path, environment) as server:
-        with grpc.InferenceServerClient(server.grpc) as client:
-            value = grpc.InferInput("TEXT", [1, 1], "BYTES")
-            value.set_data_from_numpy(np.array([[b"a good film"]], dtype=object))
-            labels = client.infer("m_text", [value], client_timeout=60).as_numpy("labels")
+    with triton_server.serving(environment, package) as server:
+        labels = triton_server.infer(server, "m_text", TEXT=triton_server.texts("a good film"))["labels"]
         assert labels.shape[0] == 1
         maps = [path.read_text() for path in Path("/proc").glob("[0-9]*/maps") if mapped(path, own)]
         assert any("tokenizers" in text for text in maps), "the server took tokenizers from another environment"

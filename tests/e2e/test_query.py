@@ -4,7 +4,6 @@ import asyncio
 import functools
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -64,11 +63,9 @@ def packages(tiny_bert, timm, environment, tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def server(packages, environment, tmp_path_factory):
-    together = tmp_path_factory.mktemp("together") / "repository"
-    for name in ("labels", "questions", "photo", "story", "layers"):
-        shutil.copytree(packages / name, together, dirs_exist_ok=True)
-    with triton_server.serving(together, tmp_path_factory.mktemp("server"), environment) as running:
+def server(packages, environment):
+    names = ("labels", "questions", "photo", "story", "layers")
+    with triton_server.serving(environment, *(packages / name for name in names)) as running:
         yield running
 
 
@@ -106,6 +103,7 @@ def texts(*rows):
 # What is asked, and how
 
 
+@pytest.mark.sample(1)
 def test_texts_of_several_requests_get_the_answers_that_a_foreign_client_gets(recipe, url, foreign):
     many = [*TEXTS, *TEXTS, "the end"]  # more than fit into a request
     response = query(recipe, url, "--model", "labels_text", *(word for text in many for word in ("--text", text)))
@@ -352,23 +350,19 @@ def test_an_error_of_the_server_is_told_in_its_own_words(recipe, url, tmp_path):
 
 
 @pytest.mark.whole("test_the_wrong_port_is_recognized asks where no server is")
-def test_a_server_killed_while_it_is_asked_is_told_as_such(packages, environment, tmp_path_factory, recipe):
+def test_a_server_killed_while_it_is_asked_is_told_as_such(packages, environment, recipe):
     """And a load test of it fails, with what the requests met. Each asks a model that the others do not."""
-    scratch = tmp_path_factory.mktemp("killed")
-    shutil.copytree(packages / "labels", scratch / "repository")
-    with triton_server.serving(scratch / "repository", scratch, environment) as server:
+    with triton_server.serving(environment, packages / "labels") as server:
         only = query(recipe, server.http, "--text", TEXTS[0])
         assert only["model"] == "labels_text"  # the one entry that it has needs no name
         tokens = [
             word for name in ("input_ids", "attention_mask", "token_type_ids") for word in ("--input", f"{name}=[1]")
         ]
-        start = functools.partial(subprocess.Popen, cwd=recipe.folder, env=recipe.environment, text=True,
-                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE)  # fmt: skip
-        program = [sys.executable, "-m", "engine"]
-        over_http = start([*program, "query", server.http, "--text", TEXTS[0], "--repeat", "100000"])
-        over_grpc = start([*program, "query", server.grpc, "--model", "labels", *tokens, "--repeat", "100000"])
-        load = start([*program, "loadtest", server.grpc, "--model", "labels_tokenizer", "--text", TEXTS[0],
-                      "--with", "own", "--warm-up", "0.1", "--duration", "4"])  # fmt: skip
+        start = functools.partial(recipe.start, stderr=subprocess.PIPE)
+        over_http = start("query", server.http, "--text", TEXTS[0], "--repeat", "100000")
+        over_grpc = start("query", server.grpc, "--model", "labels", *tokens, "--repeat", "100000")
+        load = start("loadtest", server.grpc, "--model", "labels_tokenizer", "--text", TEXTS[0],
+                     "--with", "own", "--warm-up", "0.1", "--duration", "4")  # fmt: skip
         with Client(server.http) as client:
             end = time.monotonic() + 300
             while min(their_own(client.statistics())) <= 50:

@@ -1,11 +1,8 @@
 """The command line on a real Ray cluster on the loopback: a head, a node with a (fake) T4, and a node without a GPU."""
 
 import json
-import os
-import signal
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 import user_caches
@@ -128,16 +125,9 @@ def test_a_build_whose_head_dies_ends_with_an_error(tmp_path):
     team = Team(tmp_path)
     laptop = team.laptop("left")
     laptop.environment["RAY_CLIENT_RECONNECT_GRACE_PERIOD"] = "3"
-    command = [sys.executable, "-m", "engine", "build", RECIPE, "--on", team.ray.address, "--json"]
+    words = ("build", RECIPE, "--on", team.ray.address, "--json")
     try:
-        with subprocess.Popen(
-            command,
-            cwd=laptop.folder,
-            env=laptop.environment,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        ) as process:
+        with laptop.start(*words, stderr=subprocess.PIPE) as process:
             events = [json.loads(process.stdout.readline())]
             while events[-1]["event"] != "start":
                 events.append(json.loads(process.stdout.readline()))
@@ -150,38 +140,10 @@ def test_a_build_whose_head_dies_ends_with_an_error(tmp_path):
     assert "Traceback" not in talk
 
 
-def test_a_killed_builder_comes_back_and_goes_on(team):
-    laptop = team.laptop("killed", precisions=("fp32", "fp16"))
-    command = [sys.executable, "-m", "engine", "build", *recipes(laptop), "--on", "auto", "--json"]
-    with subprocess.Popen(
-        command, cwd=laptop.folder, env=laptop.environment, stdout=subprocess.PIPE, text=True
-    ) as process:
-        for line in process.stdout:
-            if json.loads(line)["event"] == "end":
-                os.kill(process.pid, signal.SIGKILL)
-                break
-    fresh = team.laptop("fresh", precisions=("fp32", "fp16"))
-    events = fresh.events(*recipes(fresh), "--on", "auto")
-    states = [event["state"] for event in events if event["event"] == "end"]
-    assert set(states) == {"built", "cached"}
-    for program in (laptop, fresh):
-        program("cache", "verify", expect=0)
-
-
-def recipes(laptop):
-    return sorted(str(Path("recipes") / path.name) for path in (laptop.folder / "recipes").glob("*.yaml"))
-
-
 def test_two_builders_build_each_key_once_in_the_whole_cluster(team):
     laptops = [team.laptop(name, precisions=("fp32",)) for name in ("left", "right")]
     new = ("--set", "tensorrt.optimization_level=2")
-    builds = [
-        subprocess.Popen(
-            [sys.executable, "-m", "engine", "build", RECIPE, *new, "--on", "auto", "--json"],
-            cwd=laptop.folder, env=laptop.environment, stdout=subprocess.PIPE, text=True,
-        )
-        for laptop in laptops
-    ]  # fmt: skip
+    builds = [laptop.start("build", RECIPE, *new, "--on", "auto", "--json") for laptop in laptops]
     lines = [build.communicate()[0].splitlines() for build in builds]
     assert [build.returncode for build in builds] == [0, 0], lines
     built = [

@@ -7,8 +7,6 @@ import json
 import os
 import shutil
 import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -61,10 +59,7 @@ class Fleet:
 
     def build(self, laptop, *recipes):
         """Start a build on the cluster, and return its process."""
-        return subprocess.Popen(
-            [sys.executable, "-m", "engine", "build", *recipes, *CHOSEN, "--on", self.ray.address, "--json"],
-            cwd=laptop.folder, env=laptop.environment, stdout=subprocess.PIPE, text=True,
-        )  # fmt: skip
+        return laptop.start("build", *recipes, *CHOSEN, "--on", self.ray.address, "--json")
 
     def workers(self, node):
         """Return the processes that run jobs on a node: their working folder is in its store."""

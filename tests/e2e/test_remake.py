@@ -1,7 +1,7 @@
 """Every reproducible step, made again elsewhere: another path, time zone, locale, hash seed, thread count and `-j`.
 
-With `--whole` for BERT, RoBERTa, MiniLM with its real weights, GPT-2, OPT, T5, an EfficientNet of timm and an ONNX file
-of someone else, under two circumstances; otherwise for the ONNX file alone, under one.
+For BERT, RoBERTa, MiniLM with its real weights, GPT-2, OPT, T5, an EfficientNet of timm and an ONNX file of someone
+else, under two circumstances.
 """
 
 import json
@@ -67,13 +67,9 @@ def elsewhere(program, place, circumstances):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("precision", ["fp32", "int8"])
-@pytest.mark.parametrize(
-    "model", [pytest.param(each, marks=() if each == "foreign" else pytest.mark.whole) for each in MODELS]
-)
+@pytest.mark.parametrize("model", MODELS)
 @pytest.mark.whole("test_mutations.py: what does not count changes no byte")
 def test_no_step_writes_another_byte_under_other_circumstances(empty, request, tmp_path_factory, model, precision):
-    if precision == "int8" and model == "foreign" and not request.config.getoption("whole"):
-        pytest.skip("one small sample is enough by default: --whole runs the rest")
     make, fields = MODELS[model]
     make(empty.folder / "model", request)
     if model == "efficientnet":
@@ -82,8 +78,7 @@ def test_no_step_writes_another_byte_under_other_circumstances(empty, request, t
     (empty.folder / "r.yaml").write_text(json.dumps(recipe))
     built = empty.states("r.yaml", "-j1")
     assert set(built.values()) == {"built"}
-    circumstances_here = CIRCUMSTANCES if request.config.getoption("whole") else CIRCUMSTANCES[:1]
-    for number, circumstances in enumerate(circumstances_here, start=1):
+    for number, circumstances in enumerate(CIRCUMSTANCES, start=1):
         other = elsewhere(empty, tmp_path_factory.mktemp("elsewhere") / "a b" / str(number), circumstances)
         done = other("build", "r.yaml", "--remake", "all", "--keep-going", "--json", f"-j{number * 2}")
         ends = [event for event in map(json.loads, done.stdout.splitlines()) if event["event"] == "end"]

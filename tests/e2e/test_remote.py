@@ -5,15 +5,13 @@ import re
 import shutil
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import lock_edits
 import pytest
 import tiny_project
-from remote_servers import Faulty
 from team_machine import Machine, project_in
-from tiny_project import CHAIN, HEAVY, SAMPLES
+from tiny_project import CHAIN, HEAVY
 
 CACHED = dict.fromkeys(CHAIN, "cached")
 
@@ -73,33 +71,11 @@ def test_only_the_bytes_of_the_package_are_brought(third):
     assert "would remove 0 records" in second("cache", "gc", "r.yaml", "--dry-run", expect=0).stdout
 
 
-@pytest.mark.whole("test_another_machine_runs_no_step_and_has_the_same_digests")
-def test_a_changed_bound_is_judged_and_a_changed_sample_runs_what_reads_it(second):
-    text = (second.folder / "r.yaml").read_text()
-    (second.folder / "r.yaml").write_text(text.replace("at_least: 0.5", "at_least: 0.4"))
-    assert second.states("r.yaml") == CACHED
-    (second.folder / "samples.jsonl").write_text(SAMPLES + '{"text": "one more"}\n')
-    states = second.states("r.yaml")
-    assert {job for job, state in states.items() if state == "built"} == {"reference", "validate"}
-
-
 def test_a_key_that_is_revoked_ends_also_the_build_that_is_up_to_date(team, second):
     second("build", "r.yaml", "--to", "fetch", expect=0)
     assert second.states("r.yaml", "--to", "fetch") == {"fetch": "cached"}
     second("cache", "trust", "--revoke", team[2], expect=0)
     assert second.states("r.yaml", "--to", "fetch") == {"fetch": "built"}
-
-
-@pytest.mark.whole
-def test_a_missing_blob_is_made_again_by_the_job_that_makes_it(team, second, tmp_path):
-    _, folder, _ = team
-    own = tmp_path / "own"
-    shutil.copytree(folder, own)
-    for path in (own / "v1" / "blobs").rglob("*.zst"):
-        path.unlink()
-    done = second.uses(f"file://{own}")("build", "r.yaml", expect=0)
-    assert "missing blob" in done.stderr
-    assert second.artifacts() == team[0].artifacts()
 
 
 def test_without_a_trusted_key_everything_is_built_here(team, files, tmp_path):
@@ -116,14 +92,6 @@ def test_pull_brings_a_locked_package_without_the_model(team, second):
     assert (second.folder / "build" / "tiny").is_dir()
 
 
-@pytest.mark.whole("test_another_machine_runs_no_step_and_has_the_same_digests")
-def test_pull_never_builds(second):
-    (second.folder / "samples.jsonl").write_text(SAMPLES + '{"text": "one more"}\n')
-    done = second("cache", "pull", "r.yaml", expect=1)
-    assert "there is no record of 'reference'" in done.stderr
-    assert "nothing is built here" in done.stderr
-
-
 def test_a_lock_that_names_another_artifact_refuses_the_record(second):
     lock = (second.folder / "r.lock").read_text()
     [package] = re.findall(r"package.*?artifact: ([0-9a-f]{32})", lock, re.DOTALL)[-1:]
@@ -131,17 +99,6 @@ def test_a_lock_that_names_another_artifact_refuses_the_record(second):
     done = second("cache", "pull", "r.yaml", "--locked")
     assert done.returncode == 2
     assert "differs from the locked output" in done.stderr
-
-
-def test_a_build_with_the_lock_and_a_changed_source_names_it_and_exits_2(second):
-    (second.folder / "samples.jsonl").write_text(SAMPLES + '{"text": "one more"}\n')
-    done = second("build", "r.yaml", "--locked", expect=2)
-    assert "samples.jsonl" in done.stderr
-
-
-@pytest.mark.whole("test_another_machine_runs_no_step_and_has_the_same_digests")
-def test_a_build_with_the_lock_is_answered_by_the_remote_alone(second):
-    assert second.states("r.yaml", "--locked") == CACHED
 
 
 @pytest.mark.whole("test_another_machine_runs_no_step_and_has_the_same_digests")
@@ -238,30 +195,6 @@ def test_an_up_to_date_build_sends_no_request(team, files, nginx, tmp_path):
     machine(*command, expect=0)
     assert nginx.requests.read_text() == before
     assert not machine.imports(*command) & (HEAVY | {"httpx", "obstore", "cryptography"})
-
-
-@pytest.mark.parametrize("mode", ["silent", "status 500 Internal Server Error", "rate 1000", "refused"])
-@pytest.mark.sample(1)
-def test_a_build_goes_on_without_a_remote_in_trouble(mode, team, second, nginx):
-    faulty = Faulty(nginx.port)
-    faulty.mode = mode
-    port = faulty.port
-    if mode == "refused":
-        faulty.stop()
-    second.keygen()
-    second.uses(nginx.url("trouble", port=port))
-    start = time.monotonic()
-    done = second("build", "r.yaml", "--to", "fetch", expect=0)
-    with_trouble = time.monotonic() - start
-    notes = [line for line in done.stderr.splitlines() if "remote" in line]
-    assert len(notes) == 1
-    assert "writer-secret" not in done.stderr
-    shutil.rmtree(second.folder / "cache")
-    del second.environment["RECIPE_REMOTE"]
-    start = time.monotonic()
-    second("build", "r.yaml", "--to", "fetch", expect=0)
-    assert with_trouble - (time.monotonic() - start) < 10
-    faulty.stop()
 
 
 def test_credentials_never_reach_what_is_kept(team, files, seaweed, tmp_path):

@@ -1,7 +1,6 @@
 """Packages of models that answer a row otherwise beside other rows, on a real Triton server with many clients."""
 
 import json
-import shutil
 from concurrent.futures import ThreadPoolExecutor
 
 import graphs
@@ -12,7 +11,7 @@ import torch
 import transformers
 import triton_server
 from onnx import helper, numpy_helper
-from tritonclient import grpc
+from triton_server import infer, texts
 
 from engine.kit.accuracy import batching
 from engine.kit.accuracy.batching import RowBatching
@@ -112,26 +111,8 @@ def server(sources, environment, tmp_path_factory):
     )
     serving = Serving(model_name="softmax", ensemble="softmax_tensors", largest={"batch": 8})
     Package(serving=serving).run(folder / "packages" / "softmax", validated=tensors, checkpoint=sources / "softmax")
-    together = folder / "repository"
-    for package in (folder / "packages").iterdir():
-        shutil.copytree(package, together, dirs_exist_ok=True)
-    with triton_server.serving(together, tmp_path_factory.mktemp("server"), environment) as running:
+    with triton_server.serving(environment, *(folder / "packages").iterdir()) as running:
         yield running
-
-
-def ask(server, model, name, array, kind="BYTES"):
-    client = grpc.InferenceServerClient(server.grpc)
-    value = grpc.InferInput(name, array.shape, kind)
-    value.set_data_from_numpy(array)
-    try:
-        answer = client.infer(model, [value], client_timeout=60)
-        return {output.name: answer.as_numpy(output.name) for output in answer.get_response().outputs}
-    finally:
-        client.close()
-
-
-def text(*rows):
-    return np.array([[each.encode()] for each in rows], dtype=object)
 
 
 def at_once(function, values):
@@ -162,12 +143,12 @@ def test_each_of_many_clients_gets_the_answer_to_its_text_alone(server, sources,
     alone = original(sources / name, name)
     expected = {each: alone(each) for each in set(TEXTS)}
     for each, answer in zip(
-        TEXTS, at_once(lambda each: ask(server, f"{name}_text", "TEXT", text(each)), TEXTS), strict=True
+        TEXTS, at_once(lambda each: infer(server, f"{name}_text", TEXT=texts(each)), TEXTS), strict=True
     ):
         assert np.allclose(answer["logits"][0], expected[each], atol=1e-4)
     mixed = [TEXTS[start : start + 3] for start in range(0, CLIENTS, 2)]
     for rows, answer in zip(
-        mixed, at_once(lambda rows: ask(server, f"{name}_text", "TEXT", text(*rows)), mixed), strict=True
+        mixed, at_once(lambda rows: infer(server, f"{name}_text", TEXT=texts(*rows)), mixed), strict=True
     ):
         for number, each in enumerate(rows):
             own = expected[each]
@@ -177,12 +158,10 @@ def test_each_of_many_clients_gets_the_answer_to_its_text_alone(server, sources,
 
 def test_a_refused_text_is_the_client_s_mistake_behind_the_splitter_too(server):
     with pytest.raises(Exception, match="at most") as caught:
-        ask(server, "electra_left_text", "TEXT", text("good", "good " * 20_000))
+        infer(server, "electra_left_text", TEXT=texts("good", "good " * 20_000))
     assert "INVALID_ARGUMENT" in str(caught.value)
 
 
 def test_tensors_of_several_clients_are_not_joined(server, sources):
     rows = [np.random.default_rng(number).normal(size=(1, 8)).astype("f4") for number in range(CLIENTS)]
-    assert all(
-        np.allclose(each["y"], 1) for each in at_once(lambda row: ask(server, "softmax", "x", row, "FP32"), rows)
-    )
+    assert all(np.allclose(each["y"], 1) for each in at_once(lambda row: infer(server, "softmax", x=row), rows))

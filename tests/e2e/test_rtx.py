@@ -13,7 +13,7 @@ RECIPE = "recipes/minilm_rtx.yaml"
 BEFORE = {"fetch", "export", "reference", "shape-infer", "quantize", "validate-onnx", "trt-prepare"}
 
 
-@pytest.fixture(params=["random weights", pytest.param("real weights", marks=pytest.mark.whole)])
+@pytest.fixture(params=["random weights", "real weights"])
 def least_bytes(request, shipped):
     """How large an engine is at least: of a random model of MiniLM's kind in the place of its package, or of MiniLM."""
     if request.param == "real weights":

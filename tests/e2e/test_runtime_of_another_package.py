@@ -44,13 +44,11 @@ def project(empty, site):
 
 
 @pytest.mark.whole("the refusals below always run; tests/tasks has a task of another package")
-def test_it_builds_validates_measures_and_packages_and_an_edit_of_it_rebuilds_just_its_users(
-    project, site, tmp_path_factory
-):
-    project.environment["PYTHONPATH"] += f":{copied(tmp_path_factory.mktemp('program'))}"
+def test_it_builds_validates_measures_and_packages_and_an_edit_of_it_rebuilds_just_its_users(project, site):
+    project.environment["PYTHONPATH"] += f":{copied()}"
     (project.folder / "ours.yaml").write_text(OURS)
     project("build", "r.yaml", "ours.yaml", expect=0)
-    [variant] = json.loads(project("show", "r.yaml", "--json", expect=0).stdout)
+    variant = project.shown("r.yaml")
     assert {row["runtime"] for row in variant["bench"]} == {"onnx-reference-fp32", "onnxruntime-fp32"}
     assert variant["validation"]["cosine"]["worst"] > 0.9999
     package = project.folder / "build" / "m" / "m"
@@ -81,7 +79,7 @@ BY_LENGTHS = CODE.replace(
 """A runtime that computes with the length of each text, as CTranslate2 does, and knows no other masks."""
 
 
-@pytest.mark.whole("test_it_builds_validates_measures_and_packages_and_an_edit_of_it_rebuilds_just_its_users")
+@pytest.mark.whole("the refusals below always run; tests/tasks has a task of another package")
 def test_a_runtime_that_takes_lengths_is_validated_on_right_padded_texts_and_the_report_says_so(project, site):
     (site / "onnx_reference.py").write_text(BY_LENGTHS)
     done = project("build", "r.yaml", "--to", "validate", expect=1)
@@ -92,7 +90,7 @@ def test_a_runtime_that_takes_lengths_is_validated_on_right_padded_texts_and_the
     note = "not compared, as the runtime takes lengths of texts and no masks: "
     [line] = re.findall(rf"note: {note}(.*)", done.stdout)
     assert {"left-padded", "holed"} <= set(re.findall(r"[a-z-]+", line))
-    [variant] = json.loads(project("show", "r.yaml", "--json", expect=0).stdout)
+    variant = project.shown("r.yaml")
     assert "right-padded" in variant["validation"]["kinds"]
     assert not {"left-padded", "holed", "blank-row"} & set(variant["validation"]["kinds"])
 

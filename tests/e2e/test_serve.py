@@ -51,13 +51,9 @@ def project(tmp_path_factory, environment):
 class Served:
     """`recipe serve --json` in a process of its own, once it is ready."""
 
-    def __init__(self, project, *words, environment=None):
-        command = [sys.executable, "-m", "engine", "serve", *words, "--json"]
+    def __init__(self, project, *words):
         self.project = project
-        self.process = subprocess.Popen(
-            command, cwd=project.folder, env=environment or project.environment, stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE, text=True, start_new_session=True,
-        )  # fmt: skip
+        self.process = project.start("serve", *words, "--json", stderr=subprocess.PIPE, start_new_session=True)
         line = self._line(PATIENCE)
         self.status = json.loads(line) if line else {}
         if self.status.get("state") != "ready":
@@ -224,15 +220,12 @@ def test_when_all_that_watched_is_killed_the_server_dies_and_the_next_clears_it(
 
 
 @pytest.mark.whole("test_two_packages_in_one_repository_are_served_shown_and_cleared")
-def test_a_container_runs_the_image_with_the_repository_read_only(project, environment, tmp_path):
+def test_a_container_runs_the_image_with_the_repository_read_only(project, tmp_path):
     home = tmp_path / "docker"
     path = f"{fake_docker.install(tmp_path / 'bin', home)}:{project.environment['PATH']}"
-    changed = project.environment | {"PATH": path, "FAKE_DOCKER": str(home), "RECIPE_TRITON_VENV": str(environment)}
-    changed["PYTHONPATH"] = os.environ.get("PYTHONPATH", "")
-    command = [sys.executable, "-m", "engine", "serve", "plain.yaml", "--json", *given_ports()]
-    process = subprocess.Popen(
-        command, cwd=project.folder, env=changed, stdout=subprocess.PIPE, text=True, start_new_session=True
-    )
+    program = Program(project.folder)
+    program.environment |= project.environment | {"PATH": path, "FAKE_DOCKER": str(home)}
+    process = program.start("serve", "plain.yaml", "--json", *given_ports(), start_new_session=True)
     try:
         status = json.loads(process.stdout.readline())
         assert status["server"]["kind"] == "container"

@@ -8,9 +8,10 @@ import re
 import shutil
 from pathlib import Path
 
+import models
 import pytest
-import seed_models
-from fake_hub import FakeHub
+import timm_here
+from fake_hub import FIRST, FakeHub
 from fake_t4 import FakeT4
 
 ROOT = Path(__file__).parents[2]
@@ -25,6 +26,13 @@ TO_DO = re.compile(r"pip install \S+( \S+)?, then run the same command|run the s
 WAITS = re.compile(r"waits for: (.*)|^waiting +[0-9]+ jobs? for (.*)", flags=re.MULTILINE)
 """A job that waits; in a build of more than four variants, all jobs that wait for one device."""
 _IMAGES = "efficientnet"
+EFFICIENTNET, OPT = "timm/tf_efficientnetv2_s.in21k_ft_in1k", "facebook/opt-125m"
+ENCODERS = {
+    "philschmid/MiniLM-L6-H384-uncased-sst2": ("bert", "text-classification", 512),
+    "google-bert/bert-base-uncased": ("bert", "fill-mask", 512),
+    "deepset/roberta-base-squad2": ("roberta", "question-answering", 514),
+}
+"""Name -> architecture, task and positions of the small random model under this name."""
 
 pytestmark = pytest.mark.slow
 
@@ -54,11 +62,11 @@ def test_there_are_recipes_of_the_seeds():
 def test_a_recipe_becomes_a_package_or_says_what_to_do(case, project, hub, tmp_path, request):
     version, recipe = case
     images = _IMAGES in recipe
-    names = [seed_models.EFFICIENTNET] if images else needed(recipe)
+    names = [EFFICIENTNET] if images else needed(recipe)
     first = request.getfixturevalue("timm_folders") if images else ()
     if images:
         request.getfixturevalue("timm")
-    seed_models.put(hub, tmp_path / "models", names)
+    put(hub, tmp_path / "models", names)
     machine = FakeT4(project, tmp_path / "machine", tensorrt=version, first=first)
     machine.environment |= {"HF_ENDPOINT": hub.endpoint, "HF_HOME": str(tmp_path / "hub")}
     done = machine("build", recipe, *smaller(recipe))
@@ -77,7 +85,7 @@ def test_a_provider_that_does_not_run_fails_with_a_hint_and_no_number(recipe, pr
     information = tmp_path / "packages" / "onnxruntime_gpu-1.31.1.dist-info"
     information.mkdir(parents=True)
     (information / "METADATA").write_text("Metadata-Version: 2.1\nName: onnxruntime-gpu\nVersion: 1.31.1\n")
-    seed_models.put(hub, tmp_path / "models", needed(recipe))
+    put(hub, tmp_path / "models", needed(recipe))
     machine = FakeT4(project, tmp_path / "machine", tensorrt=LATER, first=[information.parent])
     machine.environment |= {"HF_ENDPOINT": hub.endpoint, "HF_HOME": str(tmp_path / "hub")}
     done = machine("build", recipe, expect=1)
@@ -85,6 +93,37 @@ def test_a_provider_that_does_not_run_fails_with_a_hint_and_no_number(recipe, pr
     assert failed == ["validate", "validate"]
     assert len(re.findall(r"hint: .*`recipe doctor`", done.stderr)) == len(failed)
     assert " ms" not in done.stdout
+
+
+def put(hub, folder, names):
+    """Put a stand-in for each of the named models into a fake hub."""
+    for name in names:
+        place = folder / name.partition("/")[2]
+        if name == EFFICIENTNET:
+            timm_here.checkpoint(place, "test_efficientnet", size=64, num_classes=10)
+        elif name == OPT:
+            opt(place)
+        else:
+            architecture, task, positions = ENCODERS[name]
+            models.checkpoint(place, architecture, task=task, max_position_embeddings=positions)
+        hub.repositories[name] = {FIRST: {path.name: path.read_bytes() for path in place.iterdir()}}
+
+
+def opt(place):
+    import torch
+    import transformers
+
+    torch.manual_seed(0)
+    words = models.vocabulary()
+    config = transformers.OPTConfig(
+        vocab_size=len(words), hidden_size=32, num_hidden_layers=2, num_attention_heads=4, ffn_dim=64,
+        word_embed_proj_dim=32, max_position_embeddings=512, pad_token_id=words["[PAD]"],
+        bos_token_id=words["[CLS]"], eos_token_id=words["[SEP]"],
+    )  # fmt: skip
+    model = transformers.OPTForCausalLM(config)
+    models.sharpen(model)
+    model.save_pretrained(place, safe_serialization=True)
+    models.save_tokenizer(place, limit=512)
 
 
 def needed(recipe):

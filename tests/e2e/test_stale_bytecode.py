@@ -124,7 +124,7 @@ def _words(program):
 
 
 @pytest.mark.parametrize("place", PLACES)
-@pytest.mark.sample(1)
+@pytest.mark.whole("tests/builder/test_zygote_loader.py loads a source by its content")
 def test_a_worker_runs_the_source_that_its_key_has(words, place):
     before, after = words
     assert before[place] == "one"

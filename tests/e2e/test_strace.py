@@ -23,7 +23,6 @@ STARTED = re.compile(r'execve\("([^"]+)".* = 0$')
 CONNECTED = re.compile(r'connect\(.*sin6?_port=htons\((\d+)\).*inet_(?:addr\("|pton\(AF_INET6, ")([^"]+)"')
 OWN = {"build", "cache", "net.onnx", "pyproject.toml", "r.yaml", "tmp"}
 """What lies in the project: its recipe, its source, and what the build itself writes, the user's notes included."""
-SOCKETS = ("socket:", "pipe:", "anon_inode:")
 
 
 def reason_against_strace():

@@ -1,6 +1,5 @@
 """One recipe on a laptop, on a machine that says it has a T4 (a fake, see fake_t4), and on the laptop again."""
 
-import copy
 import json
 import re
 import shutil
@@ -8,8 +7,7 @@ import subprocess
 
 import pytest
 from fake_t4 import FakeT4
-from program import Program
-from quick_program import copied
+from quick_program import copied, quick
 
 pytestmark = [
     pytest.mark.slow,
@@ -37,52 +35,33 @@ def states(**changed):
 
 
 @pytest.fixture(scope="module")
-def quick(tmp_path_factory):
-    """The program that measures for half a second, as an entry of the import path."""
-    return str(copied(tmp_path_factory.mktemp("program")))
-
-
-def laptop_in(folder, quick):
-    laptop = Program(folder)
-    laptop.environment["PYTHONPATH"] = quick
-    return laptop
-
-
-@pytest.fixture(scope="module")
-def template(tmp_path_factory, tiny_bert, quick, machine):
+def template(tmp_path_factory, tiny_bert, machine):
     """A project built on the laptop as far as that goes, then on the machine with the GPU; and what was built where."""
-    laptop = laptop_in(tmp_path_factory.mktemp("project"), quick)
+    laptop = quick(tmp_path_factory.mktemp("project"))
     (laptop.folder / "pyproject.toml").write_text("")
     (laptop.folder / "r.yaml").write_text(RECIPE)
     shutil.copytree(tiny_bert, laptop.folder / "model")
     here = laptop.states("r.yaml", expect=3)
-    return laptop.folder, here, machine(laptop.folder).states("r.yaml")
+    return laptop.folder, here, machine.at(laptop.folder).states("r.yaml")
 
 
 @pytest.fixture(scope="module")
-def machine(tmp_path_factory, quick):
-    """Return the machine with the GPU in a folder of a project."""
-    there = FakeT4(None, tmp_path_factory.mktemp("t4") / "machine", first=[quick])
-
-    def in_folder(folder):
-        same = copy.copy(there)
-        same.folder = folder
-        return same
-
-    return in_folder
+def machine(tmp_path_factory):
+    """The machine with the GPU."""
+    return FakeT4(None, tmp_path_factory.mktemp("t4") / "machine", first=[copied()])
 
 
 @pytest.fixture
-def built(template, quick, tmp_path):
+def built(template, tmp_path):
     """The project, on the laptop."""
     subprocess.run(["cp", "-a", f"{template[0]}/.", tmp_path], check=True)
-    return laptop_in(tmp_path, quick)
+    return quick(tmp_path)
 
 
 @pytest.fixture
 def gpu_machine(built, machine):
     """The same project and cache, seen from the machine with the GPU."""
-    return machine(built.folder)
+    return machine.at(built.folder)
 
 
 def test_the_laptop_builds_what_any_machine_can_and_the_other_only_the_rest(template):
@@ -112,44 +91,6 @@ def test_without_the_gpu_why_and_show_say_on_which_machine_it_was_made(built):
     assert "Tesla T4" in built("show", str(plan), expect=0).stdout
 
 
-@pytest.mark.parametrize(
-    ("change", "place", "old", "new"),
-    [
-        ("target.device=A10", ("trt-build", "facts.device.name"), "Tesla T4", "A10"),
-        ('tensorrt.version="10.4"', ("trt-build", "tools.tensorrt"), "10.13.0.35", "10.4"),
-        ("profiles=[{batch: [1, 1, 4], sequence: [1, 16, 24]}]", ("trt-prepare", "options.profiles"), None, None),
-        ("tensorrt.optimization_level=5", ("trt-build", "options.optimization_level"), "null", "5"),
-    ],
-    ids=["device", "version", "profile", "option"],
-)
-@pytest.mark.sample(1)
-def test_an_engine_for_another_device_version_or_profile_is_none_and_why_names_the_row(built, change, place, old, new):
-    job, row = place
-    changed = built.why("r.yaml", "--set", change)[job]
-    assert changed["state"] == "stale"
-    rows = {each["row"]: each for each in changed["changes"]}
-    assert row in rows
-    if old is not None:
-        assert rows[row]["old"].partition(" (content: ")[0] == old  # no installer has listed the fake's files
-        assert rows[row]["new"] == new
-    assert built.states("r.yaml", "--set", change, expect=3)["trt-build"] == "waiting"
-
-
-@pytest.mark.whole("test_the_laptop_builds_what_any_machine_can_and_the_other_only_the_rest")
-def test_where_another_tensorrt_is_installed_than_the_one_asked_for_its_engine_is_none(built, gpu_machine):
-    assert gpu_machine.states("r.yaml", "--set", 'tensorrt.version="10.4"', expect=3)["trt-build"] == "waiting"
-    image = ["--set", "tensorrt=null", "--set", 'package.triton.image="24.05"']
-    assert gpu_machine.states("r.yaml", *image, expect=3)["trt-build"] == "waiting"
-
-
-@pytest.mark.whole("test_the_laptop_builds_what_any_machine_can_and_the_other_only_the_rest")
-def test_an_engine_that_is_built_again_rebuilds_nothing_behind_it(built, gpu_machine):
-    again = gpu_machine.events("r.yaml", "--force", "trt-build")
-    assert {each["job"]: each["state"] for each in again if each["event"] == "end"} == states(trt_build="built")
-    assert set(built.states("r.yaml").values()) == {"cached"}
-    assert built("cache", "verify", expect=0)
-
-
 @pytest.mark.whole("test_the_laptop_builds_what_any_machine_can_and_the_other_only_the_rest")
 def test_the_second_engine_of_a_machine_is_built_with_what_the_first_measured(built, gpu_machine):
     [kept] = (built.folder / "cache" / "kept").iterdir()
@@ -166,8 +107,8 @@ def test_a_recipe_is_locked_where_the_gpu_is_and_goes_by_its_lock_there(built, g
 
 
 @pytest.mark.whole
-def test_a_server_with_arm_cpus_and_the_same_gpu_builds_an_engine_of_its_own(built, quick, tmp_path_factory):
-    arm = FakeT4(built.folder, tmp_path_factory.mktemp("arm") / "machine", first=[quick], arch="aarch64")
+def test_a_server_with_arm_cpus_and_the_same_gpu_builds_an_engine_of_its_own(built, tmp_path_factory):
+    arm = FakeT4(built.folder, tmp_path_factory.mktemp("arm") / "machine", first=[copied()], arch="aarch64")
     assert "arch" in arm("why", "r.yaml", "trt-build").stdout
     states_there = arm.states("r.yaml")
     assert states_there["trt-build"] == "built"

@@ -64,33 +64,6 @@ def test_its_code_counts_by_the_names_of_recipe_build_too(project):
     assert project.states("r.yaml", "--to", "stamp")["stamp"] == "built"
 
 
-@pytest.mark.whole("tests/mutations has edits of the code of another package")
-def test_an_edit_of_its_code_rebuilds_it_and_a_comment_does_not(project):
-    project("build", "r.yaml", "--to", "stamp", expect=0)
-    file = project.folder / "site" / "stamp_package.py"
-    file.write_text(STEP + "\n# a remark\n")
-    assert project.why("r.yaml")["stamp"]["state"] == "cached"
-    file.write_text(STEP.replace("self.text\n", "self.text + '!'\n", 1))
-    [change] = project.why("r.yaml")["stamp"]["changes"]
-    assert change["row"] == "code"
-    assert project.states("r.yaml", "--to", "stamp")["stamp"] == "built"
-
-
-@pytest.mark.whole("test_it_joins_the_plan_and_everything_downstream_takes_its_output")
-def test_an_edit_of_data_that_its_code_declares_is_seen_by_an_up_to_date_build(project):
-    site = project.folder / "site"
-    (site / "stamp_package.py").write_text(
-        STEP.replace("self.text\n", "(Path(__file__).parent / data[0]).read_text()\n", 1).replace(
-            "\n\nclass", "\ndata = ('words.txt',)\n\nclass", 1
-        )
-    )
-    (site / "words.txt").write_text("one")
-    for _ in range(2):
-        project("build", "r.yaml", "--to", "stamp", expect=0)
-    (site / "words.txt").write_text("two")
-    assert project.states("r.yaml", "--to", "stamp")["stamp"] == "built"
-
-
 FACT = """
 import os
 from engine.step import Known, fact
@@ -125,30 +98,25 @@ def test_an_up_to_date_build_notices_a_change_behind_a_fact_that_only_its_packag
     assert project.states(*words)["stamp"] == "built"
 
 
-def test_its_options_are_validated_by_its_own_model(project):
-    (project.folder / "r.yaml").write_text(RECIPE.replace("text: hello", "txt: hello"))
-    done = project("build", "r.yaml", expect=2)
-    assert "r.yaml:3:" in done.stderr
-    assert "stamp" in done.stderr
-
-
 def test_a_recipe_that_does_not_ask_for_it_is_left_alone(project):
     (project.folder / "r.yaml").write_text(PLAIN + PROFILES)
     assert "stamp" not in project.why("r.yaml")
 
 
-def test_a_step_that_nobody_brings_is_an_error_with_its_place(project):
-    (project.folder / "r.yaml").write_text(RECIPE.replace("stamp:", "stomp:"))
+@pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [
+        ("text: hello", "txt: hello", "stamp"),
+        ("stamp:", "stomp:", "there is no step 'stomp'"),
+        ("steps: {", "steps: {quantize: {reduce_range: true}, ", "the step 'quantize' takes no options under `steps`"),
+    ],
+    ids=["an option that it does not have", "a step that nobody brings", "options that no step would read"],
+)
+def test_what_steps_cannot_be_is_refused_with_its_place(project, old, new, says):
+    (project.folder / "r.yaml").write_text(RECIPE.replace(old, new))
     done = project("check", "r.yaml", expect=2)
     assert "r.yaml:3:" in done.stderr
-    assert "there is no step 'stomp'" in done.stderr
-
-
-def test_options_that_no_step_would_read_are_refused(project):
-    (project.folder / "r.yaml").write_text(RECIPE.replace("steps: {", "steps: {quantize: {reduce_range: true}, "))
-    done = project("check", "r.yaml", expect=2)
-    assert "r.yaml:3:" in done.stderr
-    assert "the step 'quantize' takes no options under `steps`" in done.stderr
+    assert says in done.stderr
 
 
 def test_a_step_that_cannot_be_loaded_names_its_package(project):

@@ -1,10 +1,6 @@
 """A build that moves a large artifact shows it on a terminal and in JSON, and in a pipe prints as without a remote."""
 
 import json
-import os
-import pty
-import subprocess
-import sys
 
 import graphs
 import numpy as np
@@ -95,28 +91,10 @@ def test_a_push_is_a_few_events(pushed):
 
 
 def test_a_terminal_shows_what_moves(second):
-    shown = on_terminal(second, "build", "r.yaml")
+    del second.environment["CI"]
+    second.environment |= {"TERM": "xterm", "COLUMNS": "150"}
+    shown, code = second.on_terminal("build", "r.yaml")
+    assert code == 0, shown
     assert "package from http://127.0.0.1" in shown
     assert "/21.2 MB" in shown
     assert "up to date" in shown
-
-
-def on_terminal(machine, *words):
-    """Return what a command prints to a terminal."""
-    environment = {name: value for name, value in machine.environment.items() if name != "CI"} | {"TERM": "xterm"}
-    ours, theirs = pty.openpty()
-    command = [sys.executable, "-m", "engine", *words]
-    process = subprocess.Popen(
-        command, cwd=machine.folder, env=environment | {"COLUMNS": "150"}, stdin=theirs, stdout=theirs, stderr=theirs
-    )
-    os.close(theirs)
-    shown = b""
-    while True:
-        try:
-            piece = os.read(ours, 65536)
-        except OSError:  # the terminal has no writer any more
-            break
-        shown += piece
-    assert process.wait(60) == 0, shown.decode()
-    os.close(ours)
-    return shown.decode()

@@ -87,8 +87,8 @@ def oracles(built):
 
 
 @pytest.fixture(scope="module")
-def server(built, tmp_path_factory, environment):
-    with triton_server.serving(built / "repository", tmp_path_factory.mktemp("server"), environment) as running:
+def server(built, environment):
+    with triton_server.serving(environment, built / "repository") as running:
         yield running
 
 
@@ -102,16 +102,6 @@ def client(server):
 def test_every_text_of_a_batch_gets_the_tokens_and_the_text_of_generate(client, oracles, family):
     answers = ask(client, f"{family}_text", TEXTS, most=NEW)
     assert [(ids, text) for ids, text, _ in answers] == [oracles[family](text) for text in TEXTS]
-
-
-@pytest.mark.parametrize("family", generators.FAMILIES)
-@pytest.mark.sample(2)
-def test_plain_http_gets_the_same(server, oracles, family):
-    data = {"name": "TEXT", "shape": [2, 1], "datatype": "BYTES", "data": [TEXTS[0], TEXTS[4]]}
-    most = {"name": "MAX_NEW_TOKENS", "shape": [2, 1], "datatype": "INT32", "data": [NEW, NEW]}
-    response = json.loads(post(server, f"{family}_text/infer", {"inputs": [data, most]}))
-    outputs = {each["name"]: each["data"] for each in response["outputs"]}
-    assert outputs["text"] == [oracles[family](text)[1] for text in (TEXTS[0], TEXTS[4])]
 
 
 @pytest.mark.sample(3)
@@ -278,11 +268,6 @@ def test_without_drawing_the_most_likely_tokens_are_taken(client, oracles):
         assert (ids, text) == oracles["gpt2"](TEXTS[0])
 
 
-def test_a_stream_says_what_is_wrong_with_its_request(server):
-    with pytest.raises(InferenceServerException, match="is not between 1 and 12"):
-        pieces(server, "gpt2_stream", "ok", most=99)
-
-
 def steps(client, model):
     [statistics] = client.get_inference_statistics(model).model_stats
     return statistics.inference_count
@@ -302,20 +287,3 @@ def test_a_request_that_is_cancelled_stops_computing(server, client):
         time.sleep(0.3)
     assert seen == now, "it is still computing"
     assert 0 < seen - before < LONG / 2
-
-
-def test_clients_find_the_entries_by_their_task(client):
-    marked = {}
-    for model in client.get_model_repository_index().models:
-        config = client.get_model_config(model.name).config
-        if "recipe_task" in config.parameters:
-            marked[model.name] = (
-                config.parameters["recipe_task"].string_value,
-                config.model_transaction_policy.decoupled,
-            )
-    expected = {
-        f"{family}_{kind}": (f"text{'2text' if family in generators.BEHIND_AN_ENCODER else ''}-generation", streams)
-        for family in (*generators.FAMILIES, "whole", "alone")
-        for kind, streams in (("text", False), ("stream", True))
-    }
-    assert marked == expected

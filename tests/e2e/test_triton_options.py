@@ -75,16 +75,15 @@ def server(folder, environment):
         "--log-verbose=1",
         "--metrics-config=summary_latencies=true",
     ]
-    with triton_server.serving(folder / "package", folder, environment, options) as running:
+    with triton_server.serving(environment, folder / "package", further=options) as running:
         yield running
 
 
 def ask(server, folder, value=1.0, **credentials):
     credentials = credentials or {"ssl": True, "root_certificates": str(folder / "server.crt")}
     with grpc.InferenceServerClient(server.grpc, **credentials) as client:
-        tensor = grpc.InferInput("x", [1, 64], "FP32")
-        tensor.set_data_from_numpy(np.full((1, 64), value, np.float32))
-        return client.infer("layers", [tensor], client_timeout=30).as_numpy("y")
+        tensors = triton_server.inputs(x=np.full((1, 64), value, np.float32))
+        return client.infer("layers", tensors, client_timeout=30).as_numpy("y")
 
 
 def metrics(server):

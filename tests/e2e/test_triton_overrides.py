@@ -1,6 +1,5 @@
 """Overrides of Triton's configuration on a real server: it takes them, reports them back, and does them."""
 
-import shutil
 from pathlib import Path
 
 import graphs
@@ -12,11 +11,7 @@ import yaml
 from overrides_of import PASTED
 from tritonclient import grpc
 
-from engine import server as servers
-from engine.errors import StepError
 from engine.recipe.schema import Recipe
-from engine.server import pip_server
-from engine.server.pip_server import Packaged
 from engine.steps.package import Package
 
 pytestmark = [pytest.mark.slow, pytest.mark.whole("test_triton_refuses.py loads what the rules accept")]
@@ -61,9 +56,7 @@ def server(environment, tmp_path_factory):
     checkpoint = models.checkpoint(folder / "checkpoint", "bert", task="text-classification")
     np.ones(16, np.int64).tofile(folder / "types.bin")
     package(TEXTS % (folder / "types.bin"), folder / "texts-package", graphs.tiny("bert"), checkpoint)
-    for name in ("layers-package", "texts-package"):
-        shutil.copytree(folder / name, folder / "repository", dirs_exist_ok=True)
-    with triton_server.serving(folder / "repository", tmp_path_factory.mktemp("server"), environment) as running:
+    with triton_server.serving(environment, folder / "layers-package", folder / "texts-package") as running:
         yield running
 
 
@@ -113,17 +106,14 @@ def test_the_overrides_of_each_part_arrive_there_and_nowhere_else(client):
 
 def test_a_model_with_every_override_answers(client):
     x = np.random.default_rng(0).standard_normal((3, 64)).astype(np.float32)
-    x_input = grpc.InferInput("x", [3, 64], "FP32")
-    x_input.set_data_from_numpy(x)
-    answer = client.infer("tiny", [x_input], client_timeout=30, priority=1, timeout=10_000_000)
+    answer = client.infer("tiny", triton_server.inputs(x=x), client_timeout=30, priority=1, timeout=10_000_000)
     assert answer.as_numpy("y").shape == (3, 4)
 
 
 def test_the_second_answer_to_a_text_comes_from_the_cache(client):
     def ask():
-        text = grpc.InferInput("TEXT", [1, 1], "BYTES")
-        text.set_data_from_numpy(np.array([[b"a film of note"]], dtype=object))
-        return client.infer("films_text", [text], client_timeout=30).as_numpy("scores")
+        text = triton_server.inputs(TEXT=triton_server.texts("a film of note"))
+        return client.infer("films_text", text, client_timeout=30).as_numpy("scores")
 
     def hits():
         [statistics] = client.get_inference_statistics("films_text").model_stats
@@ -132,34 +122,3 @@ def test_the_second_answer_to_a_text_comes_from_the_cache(client):
     before, first = hits(), ask()
     assert np.array_equal(ask(), first)
     assert hits() == before + 1
-
-
-# What is refused by a recipe's check, as a server meets it in a config.pbtxt: it would not have loaded it, either.
-REFUSED = {
-    "a-preferred-batch-beyond": "dynamic_batching { preferred_batch_size: 16 }",
-    "a-preferred-batch-of-none": "dynamic_batching { preferred_batch_size: 0 }",
-    "a-priority-that-is-not-there": "dynamic_batching { priority_levels: 2 default_priority_level: 3 }",
-    "an-order-among-priorities": (
-        "dynamic_batching { priority_levels: 2 default_priority_level: 1 preserve_ordering: true }"),
-    "a-version-that-is-not-there": "version_policy { specific { versions: 2 } }",
-    "the-latest-none": "version_policy { latest { } }",
-    "a-cache-of-pieces": "response_cache { enable: true } model_transaction_policy { decoupled: true }",
-    "more-than-all-slots": "sequence_batching { direct { minimum_slot_utilization: 2 } }",
-    "another-name": 'name: "other"',
-    "a-field-that-is-later": "model_metrics { }",
-}  # fmt: skip
-IO = 'backend: "python" max_batch_size: 8 input { name: "x" data_type: TYPE_FP32 dims: 4 } '
-
-
-def test_what_a_check_refuses_the_server_would_refuse(environment, tmp_path):
-    for name, config in REFUSED.items():
-        (tmp_path / name / "1").mkdir(parents=True)
-        (tmp_path / name / "1" / "model.py").touch()
-        (tmp_path / name / "config.pbtxt").write_text(IO + config)
-    log = tmp_path.with_suffix(".log")
-    installation = Packaged("pip", pip_server.VERSION, "for tests", environment=environment)
-    with pytest.raises(StepError), servers.start(tmp_path, installation=installation, log=log, patience=60.0):
-        pass
-    lines = log.read_text(errors="replace")
-    assert [name for name in REFUSED if f"'{name}'" not in lines] == []
-    assert "successfully loaded" not in lines

@@ -1,8 +1,6 @@
 """Packages on a real Triton server: they answer what ONNX Runtime and PyTorch answer here."""
 
-import json
 import shutil
-import urllib.request
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -14,6 +12,7 @@ import torch
 import transformers
 import triton_server
 from onnx import helper, numpy_helper
+from triton_server import infer, texts
 from tritonclient import grpc
 
 from engine.kit.inputs import tokenizer as tokenizers
@@ -90,34 +89,9 @@ def in_eight_bits(exported, folder):
 
 
 @pytest.fixture(scope="module")
-def server(repository, environment, tmp_path_factory):
-    with triton_server.serving(repository, tmp_path_factory.mktemp("server"), environment) as running:
+def server(repository, environment):
+    with triton_server.serving(environment, repository) as running:
         yield running
-
-
-def over_http(server, model, inputs):
-    """Ask with plain JSON, as any HTTP client can."""
-    body = {"inputs": [{"name": name, **value} for name, value in inputs.items()]}
-    request = urllib.request.Request(
-        f"http://{server.http}/v2/models/{model}/infer", json.dumps(body).encode(), {"Content-Type": "application/json"}
-    )
-    with urllib.request.urlopen(request, timeout=30) as answer:
-        outputs = json.load(answer)["outputs"]
-    return {each["name"]: np.array(each["data"], dtype=np.float32).reshape(each["shape"]) for each in outputs}
-
-
-def over_grpc(server, model, arrays, kinds):
-    client = grpc.InferenceServerClient(server.grpc)
-    inputs = []
-    for name, array in arrays.items():
-        value = grpc.InferInput(name, array.shape, kinds[name])
-        value.set_data_from_numpy(array)
-        inputs.append(value)
-    try:
-        answer = client.infer(model, inputs, client_timeout=30)
-        return {output.name: answer.as_numpy(output.name) for output in answer.get_response().outputs}
-    finally:
-        client.close()
 
 
 def expected(checkpoint, exported, texts):
@@ -125,61 +99,23 @@ def expected(checkpoint, exported, texts):
     return ort.run(ort.session(exported, threads=1), padded_texts.inputs(checkpoint, texts))["last_hidden_state"]
 
 
-def test_the_ensemble_answers_texts_over_http_and_grpc(server, minilm_checkpoint, minilm_exported):
+def test_the_ensemble_answers_texts(server, minilm_checkpoint, minilm_exported):
     expected_states = expected(minilm_checkpoint, minilm_exported, TEXTS)
-    data = {"TEXT": {"shape": [len(TEXTS), 1], "datatype": "BYTES", "data": [[text] for text in TEXTS]}}
-    array = np.array([[text.encode()] for text in TEXTS], dtype=object)
-    for answer in (
-        over_http(server, "states_text", data),
-        over_grpc(server, "states_text", {"TEXT": array}, {"TEXT": "BYTES"}),
-    ):
-        assert list(answer) == ["last_hidden_state"]
-        assert answer["last_hidden_state"].shape == expected_states.shape
-        assert np.abs(answer["last_hidden_state"] - expected_states).max() < 1e-4
-
-
-def test_each_model_of_the_package_can_be_asked_by_itself(server, minilm_checkpoint, minilm_exported):
-    row = tokenizers.load(minilm_checkpoint).row(TEXTS[0])
-    answer = over_grpc(server, "states", row, dict.fromkeys(row, "INT64"))
-    expected_states = expected(minilm_checkpoint, minilm_exported, TEXTS[:1])
+    answer = infer(server, "states_text", TEXT=texts(*TEXTS))
+    assert list(answer) == ["last_hidden_state"]
+    assert answer["last_hidden_state"].shape == expected_states.shape
     assert np.abs(answer["last_hidden_state"] - expected_states).max() < 1e-4
-    text = np.array([[TEXTS[0].encode()]], dtype=object)
-    tokens = over_grpc(server, "states_tokenizer", {"TEXT": text}, {"TEXT": "BYTES"})
-    assert set(tokens) == set(row)
-    assert all(np.array_equal(tokens[name], row[name]) for name in row)
-
-
-def test_a_text_longer_than_the_profiles_is_cut_not_refused(server):
-    text = np.array([[b"long " * 2000]], dtype=object)
-    answer = over_grpc(server, "states_text", {"TEXT": text}, {"TEXT": "BYTES"})
-    assert answer["last_hidden_state"].shape == (1, 128, 384)
-
-
-def test_bytes_that_are_no_text_are_an_error_of_that_request(server):
-    broken = np.array([[b"\xff\xfe"]], dtype=object)
-    with pytest.raises(Exception, match="utf-8"):
-        over_grpc(server, "states_text", {"TEXT": broken}, {"TEXT": "BYTES"})
-    whole = np.array([[b"fine"]], dtype=object)
-    assert over_grpc(server, "states_text", {"TEXT": whole}, {"TEXT": "BYTES"})
-
-
-def test_a_model_without_a_tokenizer_is_served_over_http_and_grpc(server, repository):
-    x = np.random.default_rng(0).standard_normal((3, 64)).astype(np.float32)
-    expected_y = ort.run(ort.session(repository / "layers" / "1", threads=1, level="extended"), {"x": x})["y"]
-    data = {"x": {"shape": [3, 64], "datatype": "FP32", "data": x.tolist()}}
-    for answer in (over_http(server, "layers", data), over_grpc(server, "layers", {"x": x}, {"x": "FP32"})):
-        assert np.allclose(answer["y"], expected_y, atol=1e-5)
 
 
 def test_one_number_a_row_goes_in_and_comes_out_as_one(server):
     arrays = {"x": np.arange(8, dtype=np.float32).reshape(2, 4), "weight": np.array([[1.0], [10.0]], np.float32)}
-    answer = over_grpc(server, "sums", arrays, dict.fromkeys(arrays, "FP32"))
+    answer = infer(server, "sums", **arrays)
     assert answer["y"].tolist() == [[6.0], [220.0]]
 
 
 def test_numbers_without_axes_are_sent_and_answered_as_lists_of_one(server):
     x, factor = np.arange(8, dtype=np.float32).reshape(2, 4), np.array([3], np.float32)
-    answer = over_grpc(server, "numbers", {"x": x, "factor": factor}, {"x": "FP32", "factor": "FP32"})
+    answer = infer(server, "numbers", x=x, factor=factor)
     assert np.array_equal(answer["y"], x * 3)
     assert np.array_equal(answer["total"], [x.sum() * 3])
 
@@ -187,7 +123,7 @@ def test_numbers_without_axes_are_sent_and_answered_as_lists_of_one(server):
 def test_a_recurrent_model_is_served_with_its_whole_shape(server, repository):
     x = np.random.default_rng(0).standard_normal((5, 2, 32)).astype(np.float32)
     expected_y = ort.run(ort.session(repository / "whole" / "1", threads=1), {"x": x})["y"]
-    assert np.allclose(over_grpc(server, "whole", {"x": x}, {"x": "FP32"})["y"], expected_y, atol=1e-5)
+    assert np.allclose(infer(server, "whole", x=x)["y"], expected_y, atol=1e-5)
 
 
 def test_triton_reports_the_configuration_that_was_packaged(server):
@@ -246,18 +182,12 @@ def embedded(minilm_checkpoint, request):
 
 
 def vectors_of(server, entry, lines, *, together):
-    """The entry's vectors, asked in batches of so many lines over one connection."""
-    client = grpc.InferenceServerClient(server.grpc)
-    vectors = []
-    for start in range(0, len(lines), together):
-        array = np.array([[line.encode()] for line in lines[start : start + together]], dtype=object)
-        value = grpc.InferInput("TEXT", array.shape, "BYTES")
-        value.set_data_from_numpy(array)
-        answer = client.infer(entry, [value], client_timeout=60)
-        assert [output.name for output in answer.get_response().outputs] == ["sentence_embedding"]
-        vectors.append(answer.as_numpy("sentence_embedding"))
-    client.close()
-    return np.concatenate(vectors)
+    """The entry's vectors, asked in batches of so many lines."""
+    answers = [
+        infer(server, entry, TEXT=texts(*lines[start : start + together])) for start in range(0, len(lines), together)
+    ]
+    assert {name for answer in answers for name in answer} == {"sentence_embedding"}
+    return np.concatenate([answer["sentence_embedding"] for answer in answers])
 
 
 def test_sentences_get_the_vectors_that_sentence_transformers_defines(server, embedded):

@@ -7,7 +7,6 @@ follows the head (softmax, spans, pooling) is written here once more, in torch.
 import concurrent.futures
 import io
 import json
-import shutil
 import struct
 import urllib.error
 import urllib.request
@@ -140,10 +139,7 @@ def server(checkpoints, photographs, environment, tmp_path_factory):
         models.save_tokenizer(source)
         serving = Serving(model_name=name, ensemble=f"{name}_text", largest=LARGEST, task=task)
         Package(serving=serving).run(folder / "packages" / name, validated=source, checkpoint=source)
-    together = folder / "repository"
-    for package in (folder / "packages").iterdir():
-        shutil.copytree(package, together, dirs_exist_ok=True)
-    with triton_server.serving(together, tmp_path_factory.mktemp("server"), environment) as running:
+    with triton_server.serving(environment, *(folder / "packages").iterdir()) as running:
         yield running
 
 
@@ -167,13 +163,10 @@ def bytes_of(rows):
 
 class OverGrpc:
     def __init__(self, server):
-        self.client = grpc.InferenceServerClient(server.grpc)
+        self.server = server
 
     def __call__(self, model, name, array):
-        value = grpc.InferInput(name, array.shape, "BYTES")
-        value.set_data_from_numpy(array)
-        answer = self.client.infer(model, [value], client_timeout=60)
-        return {output.name: answer.as_numpy(output.name) for output in answer.get_response().outputs}
+        return triton_server.infer(self.server, model, **{name: array})
 
 
 class OverHttp:
@@ -416,11 +409,10 @@ def test_any_of_the_outputs_can_be_asked_for_without_the_others(name, server):
         every = [output.name for output in client.get_model_metadata(f"{name}_text").outputs]
         row = KINDS[kind][2][0]
         array = bytes_of([row if isinstance(row, tuple) else (row,)])
-        value = grpc.InferInput("TEXT", array.shape, "BYTES")
-        value.set_data_from_numpy(array)
+        value = triton_server.inputs(TEXT=array)
         for output in every:
             response = client.infer(
-                f"{name}_text", [value], outputs=[grpc.InferRequestedOutput(output)], client_timeout=30
+                f"{name}_text", value, outputs=[grpc.InferRequestedOutput(output)], client_timeout=30
             )
             assert [each.name for each in response.get_response().outputs] == [output]
 

@@ -5,8 +5,6 @@ import random
 import shlex
 import shutil
 import signal
-import subprocess
-import sys
 import threading
 import time
 
@@ -61,10 +59,7 @@ class Waiting:
     """A build that runs, by default with `--wait`; its events are read as they come."""
 
     def __init__(self, program, *words):
-        command = [sys.executable, "-m", "engine", "build", RECIPE, "--json", *(words or ("--wait",))]
-        self.process = subprocess.Popen(
-            command, cwd=program.folder, env=program.environment, stdout=subprocess.PIPE, text=True
-        )
+        self.process = program.start("build", RECIPE, "--json", *(words or ("--wait",)))
         self._stuck = threading.Timer(300, self.process.kill)
         self._stuck.start()
 
@@ -119,7 +114,7 @@ def test_results_arrive_by_the_remote_and_the_build_that_waits_delivers_the_pack
 
 
 @pytest.mark.usefixtures("interruptible")
-@pytest.mark.whole("test_results_arrive_by_the_remote_and_the_build_that_waits_delivers_the_package")
+@pytest.mark.whole("tests/builder/test_awaiting.py waits for results that arrive")
 def test_a_build_that_waits_ends_by_ctrl_c_and_by_its_timeout_with_what_still_waits(laptop):
     with Waiting(laptop) as waiting:
         waiting.until("await")
@@ -135,20 +130,7 @@ def test_a_build_that_waits_ends_by_ctrl_c_and_by_its_timeout_with_what_still_wa
 @pytest.mark.usefixtures("interruptible")
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("moment", range(30))
-@pytest.mark.whole("test_results_arrive_by_the_remote_and_the_build_that_waits_delivers_the_package")
-def test_ctrl_c_at_any_moment_of_the_waiting_ends_it_with_3(moment, laptop):
-    with Waiting(laptop) as waiting:
-        waiting.until("await")
-        time.sleep(random.Random(moment).choice((0, 0.001, 0.01, 0.1, 1, 1.5)) * random.Random(-moment).random())
-        waiting.process.send_signal(signal.SIGINT)
-        events, code = waiting.rest()
-    assert (code, events[-1]["state"], events[-1]["exit"]) == (3, "waiting", 3), events
-
-
-@pytest.mark.usefixtures("interruptible")
-@pytest.mark.sample(1)
-@pytest.mark.parametrize("moment", range(30))
-@pytest.mark.whole("test_results_arrive_by_the_remote_and_the_build_that_waits_delivers_the_package")
+@pytest.mark.whole("tests/builder/test_awaiting.py waits for results that arrive")
 def test_ctrl_c_at_any_moment_leaves_a_last_event_with_the_exit_code(moment, laptop):
     words = ["--force", "reference"] if moment % 2 else ["--wait"]
     with Waiting(laptop, *words) as waiting:

@@ -38,7 +38,7 @@ def test_a_model_that_cannot_be_loaded_is_named_with_the_servers_reason(tmp_path
         (folder / "model.onnx").write_bytes(content)
         if more:
             (folder.parent / "config.pbtxt").write_text(ONNX.replace('"a"', '"other"') + text + group)
-    with pytest.raises(StepError) as error, triton_server.serving(tmp_path / "repository", tmp_path, environment):
+    with pytest.raises(StepError) as error, triton_server.serving(environment, tmp_path / "repository"):
         pass
     assert error.value.what == "Triton cannot load torn and unread"
     assert "torn: Internal" in str(error.value)

@@ -1,5 +1,6 @@
 """A machine with a T4 and TensorRT, as the whole program sees it: all fakes together in an environment of their own."""
 
+import copy
 import json
 import shutil
 import subprocess
@@ -56,6 +57,12 @@ class FakeT4(Program):
         self.environment["PATH"] = f"{place / 'bin'}:{self.environment['PATH']}"
         self.environment.pop("PYTHONPATH", None)
 
+    def at(self, folder):
+        """Return the same machine in the folder of another project."""
+        same = copy.copy(self)
+        same.folder = folder
+        return same
+
     def __call__(self, *words, expect=None):
         """Run a command line there, and hold its exit code against what is expected."""
         command = [self.python, "-m", "engine", *words]
@@ -74,7 +81,6 @@ class FakeL4(FakeT4):
         "name": "NVIDIA L4", "sm": 89, "sm_count": 58, "memory": 24_152_899_584, "memory_bus_width": 192,
         "l2_bytes": 50_331_648, "shared_memory_per_sm": 102_400,
     }  # fmt: skip
-    mib = 23_034
 
 
 def write_nvidia_smi(folder, *, gpu=FakeT4.gpu, driver=DRIVER):

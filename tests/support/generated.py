@@ -8,6 +8,7 @@ import generators
 import numpy as np
 import torch
 import transformers
+import triton_server
 from tritonclient import grpc
 
 
@@ -69,16 +70,12 @@ class Oracle:
 
 def inputs(texts, most=None, stops=None):
     """The tensors of a request, one row a text."""
-    arrays = {"TEXT": (np.array([[text.encode()] for text in texts], dtype=object), "BYTES")}
+    arrays = {"TEXT": triton_server.texts(*texts)}
     if most is not None:
-        arrays["MAX_NEW_TOKENS"] = np.array([[most]] * len(texts), dtype=np.int32), "INT32"
+        arrays["MAX_NEW_TOKENS"] = np.array([[most]] * len(texts), dtype=np.int32)
     if stops is not None:
-        arrays["STOP"] = np.array([[stop.encode() for stop in stops]] * len(texts), dtype=object), "BYTES"
-    inputs = []
-    for name, (array, kind) in arrays.items():
-        inputs.append(grpc.InferInput(name, array.shape, kind))
-        inputs[-1].set_data_from_numpy(array)
-    return inputs
+        arrays["STOP"] = np.array([[stop.encode() for stop in stops]] * len(texts), dtype=object)
+    return triton_server.inputs(**arrays)
 
 
 def rows(answer):

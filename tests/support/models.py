@@ -6,6 +6,10 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import onnx
+from onnx import helper, numpy_helper
+
 ARCHITECTURES = ("bert", "roberta", "distilbert", "mpnet", "electra", "deberta-v2", "albert", "xlm-roberta")
 
 _LINES = (
@@ -229,8 +233,6 @@ class _Graph:
     """An ONNX graph in the making: weights are seeded, so the same maker writes the same bytes."""
 
     def __init__(self, path: Path) -> None:
-        import numpy as np
-
         self.path = path
         self.generator = np.random.default_rng(7)
         self.inputs: list[Any] = []
@@ -238,34 +240,21 @@ class _Graph:
         self.initializers: list[Any] = []
 
     def add_input(self, name: str, dtype: str, shape: list[int | str]) -> None:
-        import numpy as np
-        from onnx import helper
-
         code = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
         self.inputs.append(helper.make_tensor_value_info(name, code, shape))
 
     def weight(self, name: str, *shape: int) -> None:
-        from onnx import numpy_helper
-
         values = self.generator.standard_normal(shape).astype("float32")
         self.initializers.append(numpy_helper.from_array(values, name))
 
     def constant(self, name: str, values: float | list[int]) -> None:
-        import numpy as np
-        from onnx import numpy_helper
-
         dtype = np.float32 if isinstance(values, float) else np.int64
         self.initializers.append(numpy_helper.from_array(np.array(values, dtype=dtype), name))
 
     def node(self, operator: str, inputs: list[str], output: str, **attributes: Any) -> None:
-        from onnx import helper
-
         self.nodes.append(helper.make_node(operator, inputs, [output], name=output, **attributes))
 
     def save(self, output: str, shape: list[int | str]) -> Path:
-        import onnx
-        from onnx import helper
-
         result = helper.make_tensor_value_info(output, onnx.TensorProto.FLOAT, shape)
         graph = helper.make_graph(self.nodes, "made-elsewhere", self.inputs, [result], self.initializers)
         model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)

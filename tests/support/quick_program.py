@@ -6,6 +6,7 @@ For tests of what becomes of the figures. Figures of so short a measurement are 
 import shutil
 from pathlib import Path
 
+import once
 from program import Program
 
 ENGINE = Path(__file__).parents[2] / "engine"
@@ -20,9 +21,19 @@ _LOADS = "_SECONDS, _WARM_UP = 4.0, 1.0"
 """How long `recipe prove` puts each load on a server, as its module has it."""
 
 
-def copied(folder: Path) -> Path:
-    """Copy the program with short budgets into `folder`; return the entry for the import path."""
-    place = folder / "quick"
+def copied() -> Path:
+    """Return the entry of the import path for a copy of the program with short budgets: do not write into it."""
+    return once.made("quick-program", _copy)
+
+
+def quick(folder: Path) -> Program:
+    """Return the program that measures for a short time, in the project `folder`."""
+    program = Program(folder)
+    program.environment["PYTHONPATH"] = str(copied())
+    return program
+
+
+def _copy(place: Path) -> None:
     for name in ("engine", "recipe_build"):  # with the times that bytecode files name
         shutil.copytree(ENGINE.parent / name, place / name, copy_function=shutil.copy2)
     for name, long in _LONG.items():
@@ -33,11 +44,3 @@ def copied(folder: Path) -> Path:
     prove = place / "engine" / "commands" / "prove.py"
     assert _LOADS in prove.read_text()
     prove.write_text(prove.read_text().replace(_LOADS, "_SECONDS, _WARM_UP = 0.4, 0.1"))
-    return place
-
-
-def quick(folder: Path, place: Path) -> Program:
-    """Return the program that measures for a short time, in the project `folder`; its copy is made in `place`."""
-    program = Program(folder)
-    program.environment["PYTHONPATH"] = str(copied(place))
-    return program

@@ -8,10 +8,16 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shutil
+import tempfile
 import time
 import urllib.request
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+
+import numpy as np
+from tritonclient import grpc
+from tritonclient.utils import np_to_triton_dtype
 
 from engine import server as servers
 from engine.errors import StepError
@@ -38,11 +44,37 @@ def venv(cache: Path) -> Path:
 
 
 @contextlib.contextmanager
-def serving(repository: Path, _scratch: Path, environment: Path, further: Sequence[str] = ()) -> Iterator[Server]:
-    """Serve a model repository by the pip-installed server, until the block ends."""
+def serving(environment: Path, *packages: Path, further: Sequence[str] = ()) -> Iterator[Server]:
+    """Serve the models of packages by the pip-installed server, until the block ends."""
     installation = Packaged("pip", pip_server.VERSION, "for tests", environment=environment)
-    with servers.start(repository, installation=installation, patience=60.0, further=further) as server:
-        yield server
+    with contextlib.ExitStack() as stack:
+        repository = packages[0]
+        if len(packages) > 1:
+            repository = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="recipe-tests-models-")))
+            for package in packages:
+                shutil.copytree(package, repository, dirs_exist_ok=True)
+        yield stack.enter_context(servers.start(repository, installation=installation, patience=60.0, further=further))
+
+
+def texts(*rows: str) -> np.ndarray:
+    """Return TEXT [len(rows), 1] of an entry that takes one text a row."""
+    return np.array([[row.encode()] for row in rows], dtype=object)
+
+
+def inputs(**arrays: np.ndarray) -> list[grpc.InferInput]:
+    """Return arrays by the names of a model's inputs as gRPC sends them."""
+    values = []
+    for name, array in arrays.items():
+        values.append(grpc.InferInput(name, array.shape, np_to_triton_dtype(array.dtype)))
+        values[-1].set_data_from_numpy(array)
+    return values
+
+
+def infer(server: Server, model: str, **arrays: np.ndarray) -> dict[str, np.ndarray]:
+    """Ask a model over gRPC, by a connection of its own; return its outputs by name."""
+    with grpc.InferenceServerClient(server.grpc) as client:
+        answer = client.infer(model, inputs(**arrays), client_timeout=60)
+        return {output.name: answer.as_numpy(output.name) for output in answer.get_response().outputs}
 
 
 def counts(server: Server, model: str) -> tuple[int, int]:

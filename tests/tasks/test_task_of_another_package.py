@@ -64,8 +64,8 @@ def test_its_package_gives_its_own_answers(built):
     assert json.loads((folder / "settings.json").read_text())["labels"] == ["follows", "random"]
 
 
-def test_a_build_has_nothing_to_do_afterwards(project):
-    assert set(project.states("r.yaml").values()) == {"cached"}
+def test_a_build_has_nothing_to_do_afterwards(built):
+    assert set(built.states("r.yaml").values()) == {"cached"}
 
 
 @pytest.mark.whole
@@ -110,6 +110,7 @@ def test_its_place_in_the_table_of_parts_is_kept(project):
         ("next-sentence = next_sentence:TASK", "import nothing_of_this_name", "the task 'next-sentence' of"),
     ],
 )
+@pytest.mark.sample(1)
 def test_what_is_no_task_of_its_own_names_its_package(project, entry, code, says):
     shutil.rmtree(project.folder / "site")
     install(project.folder, project, entry=entry, code=code)
