@@ -109,8 +109,7 @@ def _link(name: str, target: str) -> Action:
 
 
 def _lock(place: Workplace) -> None:
-    run = place._run("lock", place.recipe)
-    assert run.code == 0, run.talk
+    place.lock()
     place.options.append("--locked")
 
 
