@@ -44,10 +44,7 @@ class SampleFile:
 
 @dataclass
 class Draft:
-    """A recipe as nested mappings, with comments by dotted path.
-
-    `about` are the comments at the top, `unmapped` those at the end.
-    """
+    """A recipe as nested mappings; comments by dotted path, `about` at the top, `unmapped` at the end."""
 
     fields: dict[str, Any]
     about: list[str] = field(default_factory=list)

@@ -82,10 +82,7 @@ def _is_program(word: str, tool: str) -> bool:
 
 
 def options(words: list[str], valued: Mapping[str, str]) -> Iterator[tuple[str, str, str]]:
-    """Yield each option with its value and its text; a word that is no option has the name "".
-
-    `valued` maps the options that take a value, also behind a blank, to their long names.
-    """
+    """Yield name, value and text of each option, "" for other words; `valued`: options with a value -> long names."""
     rest = iter(words)
     for word in rest:
         name, equals, value = word.partition("=")
