@@ -73,17 +73,14 @@ class Tamper(Step):
         """Change nothing."""
 
     def environment(self) -> None:
-        """Set variables."""
         os.environ["TAMPERED"] = "1"
         os.environ.pop("PATH", None)
 
     def time_zone(self) -> None:
-        """Move to another time zone."""
         os.environ["TZ"] = "Asia/Tokyo"
         time.tzset()
 
     def place(self) -> None:
-        """Go elsewhere, and let new files be unreadable."""
         os.chdir("/")
         os.umask(0o777)
 
@@ -93,32 +90,26 @@ class Tamper(Step):
             locale.setlocale(locale.LC_ALL, "C.UTF-8")
 
     def warning_filters(self) -> None:
-        """Make errors of warnings."""
         warnings.simplefilter("error")
 
     def signals(self) -> None:
-        """Handle a signal, and set an alarm that would end the process."""
         signal.signal(signal.SIGUSR1, lambda *_: None)
         signal.setitimer(signal.ITIMER_REAL, 0.2)
 
     def import_path(self) -> None:
-        """Import from elsewhere, and another module under a known name."""
         sys.path.insert(0, "/nowhere")
         sys.modules["json"] = sys.modules["os"]
 
     def patches(self) -> None:
-        """Replace functions of modules, methods of classes and names of Python itself."""
         os.path.basename = lambda _: "patched"
         pathlib.PurePath.__str__ = lambda _: "patched"
         builtins.oct = lambda _: "patched"
         builtins.extra = True
 
     def threads(self) -> None:
-        """Leave a thread."""
         threading.Thread(target=time.sleep, args=(60,), daemon=True).start()
 
     def numbers(self) -> None:
-        """Change how numbers are drawn and computed."""
         random.seed(7)
         decimal.getcontext().prec = 3
         sys.setrecursionlimit(5000)
@@ -133,24 +124,20 @@ class Tamper(Step):
         self.seen.append("seen")
 
     def interpreter(self) -> None:
-        """Change what Python does by itself."""
         gc.disable()
         logging.getLogger().setLevel(logging.DEBUG)
         sys.settrace(lambda *_: None)
         sys.stdout = None
 
     def descriptors(self) -> None:
-        """Leave files open, and close others."""
         for _ in range(20):
             os.open("/", os.O_RDONLY)
         os.close(0)
 
     def priority(self) -> None:
-        """Become a slow process."""
         os.nice(5)
 
     def torch(self) -> None:
-        """Change how torch computes."""
         import torch
 
         torch.set_default_dtype(torch.float64)
