@@ -64,10 +64,6 @@ class Draft:
         if comment:
             self.comments[path] = comment
 
-    def leave(self, setting: str, reason: str) -> None:
-        """Note a setting of another tool that no field stands for."""
-        self.unmapped.append(Unmapped(setting, reason))
-
 
 def recipe_text(draft: Draft) -> str:
     """Return the text of a draft's recipe, which begins with the modeline for editors."""
@@ -106,8 +102,9 @@ def _section(path: str, value: Any, comments: Mapping[str, str], indent: int = 0
     margin, name = " " * indent, scalar(path.rpartition(".")[2])
     comment, line = _cleaned(comments.get(path, "")), f"{margin}{name}: {flow(value)}"
     inner = any(each.startswith(f"{path}.") for each in comments)
-    block = isinstance(value, Mapping) and bool(value) and (indent == 0 or inner or len(line) > _WIDTH)
-    listed = isinstance(value, list) and bool(value) and (_holds_mappings(value) or len(line) > _WIDTH)
+    is_long = len(line) > _WIDTH
+    block = isinstance(value, Mapping) and bool(value) and (indent == 0 or inner or is_long)
+    listed = isinstance(value, list) and bool(value) and (is_long or any(isinstance(each, Mapping) for each in value))
     if not block and not listed and comment and len(f"{line:<{_BEHIND}}  # {comment}") <= _WIDTH:
         yield f"{line:<{_BEHIND}}  # {comment}"
         return
@@ -121,10 +118,6 @@ def _section(path: str, value: Any, comments: Mapping[str, str], indent: int = 0
         yield from (f"{margin}  - {flow(each)}" for each in value)
     else:
         yield line
-
-
-def _holds_mappings(value: list[Any]) -> bool:
-    return any(isinstance(each, Mapping) for each in value)
 
 
 def _comment(text: str, hanging: str = "") -> list[str]:

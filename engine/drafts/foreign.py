@@ -67,7 +67,8 @@ def words(text: str, tool: str) -> list[str]:
     except ValueError as error:
         raise UsageError(f"the command of {tool} cannot be read: {error}", hint="quote it as a whole") from None
     end = next((number for number, word in enumerate(every) if word in _ENDS), len(every))
-    begin = next((number for number, word in enumerate(every[:end]) if _is_program(word, tool)), None)
+    files = [word.lstrip("!").replace("\\", "/").rpartition("/")[2] for word in every[:end]]
+    begin = next((number for number, file in enumerate(files) if file.removesuffix(".exe").lower() == tool), None)
     if begin is not None:
         return every[begin + 1 : end]
     if every[:1] and every[0].startswith("-"):
@@ -75,10 +76,6 @@ def words(text: str, tool: str) -> list[str]:
     raise UsageError(
         f"this is no command of {tool}", [f"given: {text[:100]}"], f"it begins with {tool}, or with an option"
     )
-
-
-def _is_program(word: str, tool: str) -> bool:
-    return word.lstrip("!").replace("\\", "/").rpartition("/")[2].removesuffix(".exe").lower() == tool
 
 
 def options(words: list[str], valued: Mapping[str, str]) -> Iterator[tuple[str, str, str]]:

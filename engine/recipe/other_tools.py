@@ -121,7 +121,7 @@ def section(path: Sequence[str | int], node: Node) -> str:
     if node.value is None and not node.written and node.mapping is None and node.items is None:
         return f"indent the fields of `{names[-1]}` below it by two blanks" if names else ""
     items = node.items or ()
-    write = _SECTIONS.get(tuple(names), lambda _: "")
+    write = _SECTIONS.get(tuple(names), _named(""))
     if meant := write(node) or (len(items) == 1 and items[0].mapping is None and write(items[0])):
         return f"write `{meant}`"
     if node.value is True and names:
