@@ -14,10 +14,7 @@ _CPU = "cpu"
 
 
 def put(draft: Draft, name: str | None, *, generates: bool = False) -> bool:
-    """Set target and precision for a device; None stands for this machine. Return whether it is a GPU.
-
-    Raises UsageError for a GPU that the catalogue does not have.
-    """
+    """Set target and precision for a device, None for this machine; tell whether it is a GPU. Raises UsageError."""
     if name is None:
         name, why = _here(generates=generates)
     else:

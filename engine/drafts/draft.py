@@ -44,10 +44,7 @@ class SampleFile:
 
 @dataclass
 class Draft:
-    """A recipe as nested mappings, with comments by dotted path.
-
-    `about` are the comments at the top, `unmapped` those at the end.
-    """
+    """A recipe as nested mappings; comments by dotted path, `about` at the top, `unmapped` at the end."""
 
     fields: dict[str, Any]
     about: list[str] = field(default_factory=list)
@@ -66,10 +63,6 @@ class Draft:
         place[last] = value
         if comment:
             self.comments[path] = comment
-
-    def leave(self, setting: str, reason: str) -> None:
-        """Note a setting of another tool that no field stands for."""
-        self.unmapped.append(Unmapped(setting, reason))
 
 
 def recipe_text(draft: Draft) -> str:
@@ -109,8 +102,9 @@ def _section(path: str, value: Any, comments: Mapping[str, str], indent: int = 0
     margin, name = " " * indent, scalar(path.rpartition(".")[2])
     comment, line = _cleaned(comments.get(path, "")), f"{margin}{name}: {flow(value)}"
     inner = any(each.startswith(f"{path}.") for each in comments)
-    block = isinstance(value, Mapping) and bool(value) and (indent == 0 or inner or len(line) > _WIDTH)
-    listed = isinstance(value, list) and bool(value) and (_holds_mappings(value) or len(line) > _WIDTH)
+    is_long = len(line) > _WIDTH
+    block = isinstance(value, Mapping) and bool(value) and (indent == 0 or inner or is_long)
+    listed = isinstance(value, list) and bool(value) and (is_long or any(isinstance(each, Mapping) for each in value))
     if not block and not listed and comment and len(f"{line:<{_BEHIND}}  # {comment}") <= _WIDTH:
         yield f"{line:<{_BEHIND}}  # {comment}"
         return
@@ -124,10 +118,6 @@ def _section(path: str, value: Any, comments: Mapping[str, str], indent: int = 0
         yield from (f"{margin}  - {flow(each)}" for each in value)
     else:
         yield line
-
-
-def _holds_mappings(value: list[Any]) -> bool:
-    return any(isinstance(each, Mapping) for each in value)
 
 
 def _comment(text: str, hanging: str = "") -> list[str]:

@@ -67,7 +67,8 @@ def words(text: str, tool: str) -> list[str]:
     except ValueError as error:
         raise UsageError(f"the command of {tool} cannot be read: {error}", hint="quote it as a whole") from None
     end = next((number for number, word in enumerate(every) if word in _ENDS), len(every))
-    begin = next((number for number, word in enumerate(every[:end]) if _is_program(word, tool)), None)
+    files = [word.lstrip("!").replace("\\", "/").rpartition("/")[2] for word in every[:end]]
+    begin = next((number for number, file in enumerate(files) if file.removesuffix(".exe").lower() == tool), None)
     if begin is not None:
         return every[begin + 1 : end]
     if every[:1] and every[0].startswith("-"):
@@ -77,15 +78,8 @@ def words(text: str, tool: str) -> list[str]:
     )
 
 
-def _is_program(word: str, tool: str) -> bool:
-    return word.lstrip("!").replace("\\", "/").rpartition("/")[2].removesuffix(".exe").lower() == tool
-
-
 def options(words: list[str], valued: Mapping[str, str]) -> Iterator[tuple[str, str, str]]:
-    """Yield each option with its value and its text; a word that is no option has the name "".
-
-    `valued` maps the options that take a value, also behind a blank, to their long names.
-    """
+    """Yield name, value and text of each option, "" for other words; `valued`: options with a value -> long names."""
     rest = iter(words)
     for word in rest:
         name, equals, value = word.partition("=")

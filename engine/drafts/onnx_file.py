@@ -48,10 +48,7 @@ _OWN_SAMPLES = (
 
 
 def add(draft: Draft, path: Path, *, task: str | None, on: str | None, sized: bool = False) -> None:
-    """Fill a draft from the graph of an ONNX file; `sized` says that something else states the sizes of its axes.
-
-    Raises UserError for a file that cannot be built.
-    """
+    """Fill a draft from an ONNX file's graph; `sized`: other settings state the axes' sizes. Raises UserError."""
     model = onnx_source.read(path)
     onnx_source.data_files(path)
     described = onnx_source.describe(model)

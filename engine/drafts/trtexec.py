@@ -155,10 +155,6 @@ def _shapes(value: str, written: str) -> dict[str, str]:
     return shapes
 
 
-def _workspace(value: str) -> dict[str, str] | None:
-    return {"workspace": size} if (size := _size(value)) else None
-
-
 def _pools(value: str) -> dict[str, str] | None:
     """Return the sizes of `workspace:2048,dlaSRAM:1M`; the unit of a plain number is MiB."""
     parts = [each.partition(":")[::2] for each in value.split(",")]
@@ -179,31 +175,19 @@ def _number(value: str) -> int | None:
     return int(value) if re.fullmatch(r"-?\d+", value) else None
 
 
-def _existing(value: str) -> str | None:
-    return value if os.path.isfile(value) else None
-
-
-def _libraries(value: str) -> list[str] | None:
-    return [value] if os.path.isfile(value) else None
-
-
-def _sparse(value: str) -> bool | None:
-    return True if value == "enable" else None
-
-
 def _nothing(_value: str) -> None:
     return None
 
 
 _OPTIONS: Mapping[str, tuple[str, Callable[[str], Any]]] = {
-    "workspace": ("tensorrt.memory_pool", _workspace),
+    "workspace": ("tensorrt.memory_pool", lambda value: _pools(f"workspace:{value}")),
     "memPoolSize": ("tensorrt.memory_pool", _pools),
     "tilingOptimizationLevel": ("tensorrt.tiling_optimization_level", _LEVELS.get),
     "hardwareCompatibilityLevel": ("tensorrt.compatibility", lambda value: _COMPATIBILITY.get(value.lower())),
     "profilingVerbosity": ("tensorrt.profiling_verbosity", _VERBOSITY.get),
-    "sparsity": ("tensorrt.sparse_weights", _sparse),
-    "timingCacheFile": ("tensorrt.timing_cache", _existing),
-    "plugins": ("tensorrt.plugins", _libraries),
+    "sparsity": ("tensorrt.sparse_weights", lambda value: True if value == "enable" else None),
+    "timingCacheFile": ("tensorrt.timing_cache", lambda value: value if os.path.isfile(value) else None),
+    "plugins": ("tensorrt.plugins", lambda value: [value] if os.path.isfile(value) else None),
     **{name: (f"tensorrt.{option}", _number) for name, option in _NUMBERS.items()},
     **{name: (f"tensorrt.{option}", lambda _value: True) for name, option in _FLAGS.items()},
     "noTF32": ("tf32", lambda _value: False),

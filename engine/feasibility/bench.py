@@ -50,10 +50,7 @@ def check(loaded: LoadedRecipe) -> None:
 
 
 def check_model(loaded: LoadedRecipe, facts: ModelFacts) -> None:
-    """Raise RecipeError where the axis of the samples' lengths is not the model's axis of tokens, or has a fixed size.
-
-    The axis of tokens is the second axis of `input_ids`.
-    """
+    """Raise RecipeError where lengths of samples are not those of the second axis of `input_ids`, or it is fixed."""
     for path, key in _sample_shapes(loaded):
         _refuse_task(loaded, path, loaded.recipe.model.task or facts.task)
         if not facts.axes:

@@ -42,7 +42,8 @@ def check_model(loaded: LoadedRecipe, facts: ModelFacts) -> None:
 def _memory(loaded: LoadedRecipe, facts: ModelFacts) -> None:
     if loaded.recipe.target.device == "cpu":
         return
-    weights = _weights(loaded, facts)
+    per_parameter = _BYTES[loaded.recipe.precision]
+    weights = facts.parameters * per_parameter if facts.parameters else float(facts.bytes)
     for index, gpu in enumerate(devices(loaded)):
         room = gpu.memory_gib * sizes.GIB
         if weights > room:
@@ -62,15 +63,10 @@ def _memory(loaded: LoadedRecipe, facts: ModelFacts) -> None:
                 raise loaded.error(what, "profiles", number, facts=_has(loaded, index, gpu), hint=hint)
 
 
-def _weights(loaded: LoadedRecipe, facts: ModelFacts) -> float:
-    return facts.parameters * _BYTES[loaded.recipe.precision] if facts.parameters else float(facts.bytes)
-
-
 def _least(loaded: LoadedRecipe, profile: Profile, facts: ModelFacts) -> float:
-    """Return the least number of bytes that a profile's largest shape needs besides the weights.
+    """Return the least bytes that a profile's largest shape needs besides the weights.
 
-    The estimate of a profile's memory counts four bytes for each number of the inputs. Where the model's hidden size is
-    known, the estimate of a profile's memory also counts the input and the output of one layer.
+    Counted are four bytes for each number of the inputs, and the input and output of a layer of known hidden size.
     """
     largest = {axis: extents.max for axis, extents in profile.items()}
     inputs = sum(
@@ -138,10 +134,7 @@ def _perplexity(loaded: LoadedRecipe, task: str | None) -> None:
 
 
 def _room(loaded: LoadedRecipe, task: str, longest: int | None) -> None:
-    """Raise RecipeError where a text would have more tokens than the model has positions.
-
-    In a model that continues a text, the prompt and the new tokens together must fit into the model's positions.
-    """
+    """Raise RecipeError where a text, with the new tokens that continue it, exceeds the model's positions."""
     new = loaded.recipe.generate.get("max_new_tokens")
     if longest is None:
         return

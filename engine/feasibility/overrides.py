@@ -32,10 +32,7 @@ _USUAL = {"transformers": "int64", "timm": "float32"}
 
 
 def check(loaded: LoadedRecipe) -> None:
-    """Raise RecipeError for an override that Triton would refuse.
-
-    `check` reads only the recipe, not the model's files.
-    """
+    """Raise RecipeError for an override that Triton would refuse; the model's files are not read."""
     runtime = registry.of(loaded.recipe)
     for part, path, overrides in sections(loaded.recipe):
         if overrides and not runtime.loads_in_triton:

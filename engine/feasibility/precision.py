@@ -77,10 +77,7 @@ def _weights_only(loaded: LoadedRecipe) -> None:
 def _refuse(
     loaded: LoadedRecipe, able: Sequence[str], what: str, fact: str, *, nearest: Sequence[str] = (), more: str = ""
 ) -> None:
-    """Raise RecipeError where the recipe's precision is not in `able`, the precisions that are possible.
-
-    `nearest` limits the precisions that the hint may propose; `more` is text that is added to the hint.
-    """
+    """Raise RecipeError for a precision not in `able`; the hint proposes some of `nearest`, and ends with `more`."""
     requested = loaded.recipe.precision
     if requested in able:
         return

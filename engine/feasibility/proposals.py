@@ -24,10 +24,7 @@ _TEXT = ("seq", "token", "text", "char")
 
 
 def profiles(facts: ModelFacts, stated: Mapping[str, Range] | None = None) -> str:
-    """Return a profile for all axes of any size, as `profiles: [...]`; the sizes in `stated` are kept.
-
-    The other sizes are guesses by the names and the places of the axes. A model may run with other sizes only.
-    """
+    """Return `profiles: [...]` for all axes of any size: the sizes in `stated`, and guesses by the names of axes."""
     return as_yaml(ranges(facts, stated or {}))
 
 

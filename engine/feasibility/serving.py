@@ -15,7 +15,9 @@ from engine.tasks import Modality
 from engine.text import lists
 
 if TYPE_CHECKING:
-    from engine.feasibility.facts import ModelFacts
+    from collections.abc import Mapping
+
+    from engine.feasibility.facts import Axes, ModelFacts
     from engine.recipe.load import LoadedRecipe
     from engine.runtimes.triton_images import ImageTag
 
@@ -28,7 +30,8 @@ _SOURCE_OF_FLAVOURS = "Triton, release 2.41.0: https://github.com/triton-inferen
 def check(loaded: LoadedRecipe) -> None:
     """Raise RecipeError for an image, a max_batch_size or an override with which Triton would not load the package."""
     _image(loaded)
-    _batches(loaded)
+    # Triton loads no engine with a larger batch, and an ONNX model is validated only up to the profiles' largest.
+    _refuse_larger(loaded, greatest(loaded.recipe.profiles).get("batch"))
     _threads(loaded)
     _layout(loaded)
     _padding(loaded)
@@ -54,32 +57,18 @@ def _image(loaded: LoadedRecipe) -> None:
 
 
 def _board(loaded: LoadedRecipe, tag: ImageTag) -> None:
-    """Raise RecipeError for a Jetson with an image for servers, or another GPU with an image for Jetsons.
-
-    Images for Jetsons end with `-igpu`, and other images are for servers. Jetsons newer than Orin may run images for
-    servers, for which there is no document here, so that they are not refused.
-    """
+    """Raise RecipeError for a Jetson with an image for servers, or another GPU with an image for Jetsons (`-igpu`)."""
     if not tag.release:
         return
     for name in loaded.recipe.target.devices:
         gpu = gpus.known(name)
         is_jetson = gpu is not None and gpu.sold == "jetson"
         if is_jetson == tag.for_jetsons or (gpu is not None and is_jetson and gpu.sm != _ORIN):
-            continue
+            continue  # no document says that Jetsons newer than Orin do not run images for servers
         what = f"the image {tag.tag} is {'for Jetsons' if tag.for_jetsons else 'for servers'}, and {name} is "
         what += "a Jetson" if is_jetson else "none"
         hint = f"use {tag.for_the_other_board}; or leave `image` out"
         raise loaded.error(what, *RECIPE_PATH, facts=[_SOURCE_OF_FLAVOURS], hint=hint)
-
-
-def _batches(loaded: LoadedRecipe) -> None:
-    """Raise RecipeError for a max_batch_size above the largest batch of the profiles.
-
-    Triton does not load an engine if max_batch_size is larger than the largest batch of the engine's profiles. Triton
-    loads an ONNX model with any max_batch_size, but the ONNX model is validated only up to the largest batch of the
-    profiles.
-    """
-    _refuse_larger(loaded, greatest(loaded.recipe.profiles).get("batch"))
 
 
 def _threads(loaded: LoadedRecipe) -> None:
@@ -139,10 +128,7 @@ def _padding(loaded: LoadedRecipe) -> None:
 
 
 def _answers(loaded: LoadedRecipe, task: str | None = None) -> None:
-    """Raise RecipeError for an option of answers that the package would not follow.
-
-    `task` is the task of the checkpoint, for a recipe without a task.
-    """
+    """Raise RecipeError for an option of answers that the package ignores; `task` is for a recipe without a task."""
     package, name = loaded.recipe.package, loaded.recipe.model.task or task
     task_known = tasks.known(name)
     for option in package.answers.model_dump(exclude_defaults=True):
@@ -158,30 +144,22 @@ def _answers(loaded: LoadedRecipe, task: str | None = None) -> None:
 
 
 def check_model(loaded: LoadedRecipe, facts: ModelFacts) -> None:
-    """Raise RecipeError for a max_batch_size above the largest batch, and for what the package cannot serve.
-
-    The package cannot serve options of answers that are of another task, and tensors that Triton's backend does not
-    take. The batch is the first axis of an input, whatever the model calls the axis.
-    """
+    """Raise RecipeError for a max_batch_size above the largest batch, and for options and tensors of no use here."""
     _answers(loaded, facts.task)
-    _numbers(loaded, facts)
-    _empty(loaded, facts)
-    leading = next(iter(facts.axes.values()), ())[:1]
+    shapes_by_name = {**facts.axes, **{name: shape for name, (_, shape) in facts.outputs.items()}}
+    if registry.of(loaded.recipe).loads_in_triton:
+        _numbers(loaded, shapes_by_name)
+        _empty(loaded, shapes_by_name)
+    leading = next(iter(facts.axes.values()), ())[:1]  # the batch, whatever the model calls the axis
     if loaded.recipe.package.triton.max_batch_size and leading:
         _refuse_larger(loaded, greatest(shapes.profiles(loaded, facts)).get(str(leading[0])))
 
 
-def _numbers(loaded: LoadedRecipe, facts: ModelFacts) -> None:
-    """Raise RecipeError for a tensor without axes that Triton's backend does not serve.
-
-    Triton joins no requests for such a model, because a number has no first axis.
-    """
+def _numbers(loaded: LoadedRecipe, shapes_by_name: Mapping[str, Axes | None]) -> None:
+    """Raise RecipeError for a tensor without axes that Triton's backend does not serve: no requests are joined."""
     recipe, runtime = loaded.recipe, registry.of(loaded.recipe)
-    if runtime.backend not in WITHOUT_NUMBERS or not runtime.loads_in_triton:
-        return
-    shapes_by_name = {**facts.axes, **{name: shape for name, (_, shape) in facts.outputs.items()}}
     name = next((name for name, shape in shapes_by_name.items() if shape == ()), None)
-    if name is None:
+    if name is None or runtime.backend not in WITHOUT_NUMBERS:
         return
     stated = any(name in profile for profile in recipe.shape_values)
     at: tuple[str | int, ...] = ("profiles", 0, name) if stated else ("target", "runtime")
@@ -192,11 +170,10 @@ def _numbers(loaded: LoadedRecipe, facts: ModelFacts) -> None:
     raise loaded.error(what, *at, facts=[f"{name}: {lists.extents(())}", _SOURCE_OF_NUMBERS], hint=hint)
 
 
-def _empty(loaded: LoadedRecipe, facts: ModelFacts) -> None:
+def _empty(loaded: LoadedRecipe, shapes_by_name: Mapping[str, Axes | None]) -> None:
     """Raise RecipeError for an input or output with an axis of size 0, which no configuration of Triton can have."""
-    shapes_by_name = {**facts.axes, **{name: shape for name, (_, shape) in facts.outputs.items()}}
     for name, shape in shapes_by_name.items():
-        if 0 in (shape or ()) and registry.of(loaded.recipe).loads_in_triton:
+        if 0 in (shape or ()):
             what = f"Triton serves no tensor without numbers, and `{name}` is one"
             hint = "leave the tensor out of the ONNX model"
             raise loaded.error(what, "model", "source", facts=[f"{name}: {lists.extents(shape or ())}"], hint=hint)

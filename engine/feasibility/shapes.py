@@ -25,12 +25,8 @@ _TYPES = ("int32", "int64")
 _MOST_AXES = 1
 
 
-def check(loaded: LoadedRecipe) -> None:
+def check(loaded: LoadedRecipe, facts: ModelFacts | None = None) -> None:
     """Raise RecipeError for a shape of `bench` outside all profiles, if the model takes only shapes of profiles."""
-    _within(loaded, None)
-
-
-def _within(loaded: LoadedRecipe, facts: ModelFacts | None) -> None:
     recipe = loaded.recipe
     allowed = recipe.profiles if facts is None else profiles(recipe, facts)
     if not registry.of(recipe).fixes_profiles(recipe.target) or not allowed or recipe.bench is None:
@@ -64,15 +60,12 @@ def check_model(loaded: LoadedRecipe, facts: ModelFacts) -> None:
         stated = {**({shape.samples: 1} if shape.samples else {}), **shape.axes}
         sizes = {key: Range(min=size, opt=size, max=size) for key, size in stated.items()}
         _check_axes(loaded, ("bench", "shapes", index), sizes, facts)
-    _within(loaded, facts)
+    check(loaded, facts)
     _served(loaded, facts)
 
 
 def _served(loaded: LoadedRecipe, facts: ModelFacts) -> None:
-    """Raise RecipeError for a shape to measure through a server, where the shape exceeds the package's limits.
-
-    The server would refuse a request beyond the package's limits, or truncate the request's texts.
-    """
+    """Raise RecipeError for a shape that the measured server would refuse, or whose texts it would truncate."""
     recipe = loaded.recipe
     if recipe.bench is None or not recipes.served(recipe):
         return

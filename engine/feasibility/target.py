@@ -21,10 +21,7 @@ _SECTIONS = ("tensorrt",)
 
 
 def check(loaded: LoadedRecipe) -> tuple[Gpu, ...]:
-    """Return the GPUs that the recipe names, none for a cpu.
-
-    Raises RecipeError for fields of `target` that do not fit together.
-    """
+    """Return the GPUs that the recipe names, none for a cpu. Raises RecipeError for wrong fields of `target`."""
     recipe = loaded.recipe
     target = recipe.target
     runtime = registry.of(recipe)
@@ -45,10 +42,7 @@ def check(loaded: LoadedRecipe) -> tuple[Gpu, ...]:
 
 
 def devices(loaded: LoadedRecipe) -> tuple[Gpu, ...]:
-    """Return the GPUs that the recipe names, in the order of `target.device`.
-
-    Raises RecipeError at a name that is no GPU.
-    """
+    """Return the GPUs in the order of `target.device`. Raises RecipeError at a name that is no GPU."""
     return tuple(_gpu(loaded, index) for index in range(len(loaded.recipe.target.devices)))
 
 
@@ -61,10 +55,7 @@ def device_path(loaded: LoadedRecipe, index: int) -> tuple[str | int, ...]:
 def _gpu(loaded: LoadedRecipe, index: int) -> Gpu:
     name = loaded.recipe.target.devices[index]
     if name.lower() == "cpu":
-        what, hint = (
-            "a cpu has no place in a list of GPUs",
-            "write device: cpu alone; `matrix` varies target.device",
-        )
+        what, hint = "a cpu has no place in a list of GPUs", "write device: cpu alone; `matrix` varies target.device"
         if isinstance(loaded.recipe.target.device, str):
             what, hint = f"no device is known as {name!r}", suggestions.did_you_mean("cpu")
         raise loaded.error(what, *device_path(loaded, index), hint=hint)

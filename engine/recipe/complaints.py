@@ -186,7 +186,8 @@ def _mend(kind: str, context: Mapping[str, Any], path: Sequence[str | int], node
     if kind in _SECTIONS and (form := other_tools.section(path, node)):
         return form
     if kind == "string_pattern_mismatch" and path[-1:] == ["name"]:
-        return f"write `name: {_as_name(str(node.value)) or 'my-model'}`"
+        name = re.sub(r"[^A-Za-z0-9._-]+", "-", str(node.value)).strip("-._")
+        return f"write `name: {name or 'my-model'}`"
     items = [each.value for each in node.items or ()]
     if kind == "string_type" and len(items) == 1 and isinstance(items[0], str):
         return f"one is meant: write `{path[-1]}: {shown(items[0])}`"
@@ -233,11 +234,6 @@ def _each_size(least: str, greatest: str, context: Mapping[str, Any], path: Sequ
     if context.get("class_name") == "Range":
         return f"write [{least}, {greatest}, {greatest}]: min, opt and max"
     return f"write an entry for each: {{{path[-1]}: {least}}}, {{{path[-1]}: {greatest}}}"
-
-
-def _as_name(text: str) -> str:
-    """Return the name of a recipe that comes nearest to `text`; "" where no letter or digit of ASCII is left."""
-    return re.sub(r"[^A-Za-z0-9._-]+", "-", text).strip("-._")
 
 
 def _meant(kind: str, context: Mapping[str, Any]) -> str:

@@ -166,10 +166,7 @@ def _messages() -> dict[str, object]:
 
 
 def _fields(message: str) -> dict[str, object]:
-    """Return the JSON Schema of each field of a protobuf message of Triton's ModelConfig, by the name of the field.
-
-    The value `null` removes a field from the ModelConfig.
-    """
+    """Return the JSON Schema of each field of a message of ModelConfig; a field may be null, which removes it."""
     return {name: {"anyOf": [_kind(kind), {"type": "null"}]} for name, kind in MESSAGES[message].items()}
 
 

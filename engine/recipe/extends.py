@@ -21,10 +21,7 @@ MAX_PARENTS = 16
 VERSION = 1
 """The version of the recipe language that this program reads."""
 VERSION_FIELD = "recipe"
-"""The field in which a YAML file names its version of the recipe language.
-
-A recipe that was merged with its parents has no version field.
-"""
+"""The field in which a YAML file names its version of the recipe language; a merged recipe has none."""
 ABSTRACT = "abstract"
 """The field by which a YAML file says that it is only extended. Recipes that extend the file do not inherit it."""
 
@@ -97,14 +94,10 @@ def _parent(layer: Node, files: Sequence[Path], bounds: Bounds) -> Path | None:
         raise RecipeError("`extends` goes in a circle", node.at, facts=[chain], hint="leave one of them out")
     if len(files) > MAX_PARENTS:
         raise RecipeError(f"`extends` goes on for more than {MAX_PARENTS} files", node.at, hint="merge some of them")
-    _check(parent, node.at, bounds)
-    return parent
-
-
-def _check(parent: Path, at: Position, bounds: Bounds) -> None:
-    bounds.check(parent, at)
+    bounds.check(parent, node.at)
     if not os.path.lexists(parent):
-        raise RecipeError(f"`extends`: there is no file {parent}", at, hint=near_files.hint(parent))
+        raise RecipeError(f"`extends`: there is no file {parent}", node.at, hint=near_files.hint(parent))
+    return parent
 
 
 def _abstract_place(layer: Node) -> Position | None:

@@ -56,10 +56,7 @@ Milliseconds = Annotated[float, Strict(), Field(allow_inf_nan=False, gt=0, le=1e
 
 
 def wrong(what: str, hint: str = "") -> PydanticCustomError:
-    """Return the error for a wrong value of the right type.
-
-    The error message consists of the field's name and the text `what`.
-    """
+    """Return the error for a wrong value of the right type; its message is the field's name and `what`."""
     # The texts are context, not the template: pydantic would take braces in a template for placeholders.
     return PydanticCustomError("recipe", "{what}", {"what": what, "hint": hint})
 
@@ -108,10 +105,7 @@ def holds_values(stated: Any) -> bool:
 
 
 def spread(value: Any) -> Any:
-    """Return {min, opt, max} for a single size or for [min, opt, max].
-
-    `spread` returns a value unchanged if the value is neither a number nor a list.
-    """
+    """Return {min, opt, max} for a single size or for [min, opt, max]; another value unchanged."""
     if isinstance(value, int) and not isinstance(value, bool):
         return dict.fromkeys(EXTENTS, value)
     if isinstance(value, list | tuple):
@@ -186,10 +180,7 @@ OF_SAMPLES = "samples"
 
 
 def by_axis_and_budget(shape: Mapping[Any, Any]) -> dict[str, Any]:
-    """Return the fields of a shape of `bench`, in which axes and `budget` stand side by side.
-
-    Raises pydantic's error for a shape without axes, and for two axes whose size is `samples`.
-    """
+    """Return the fields of a shape of `bench`. Raises pydantic's error without axes, or for `samples` twice."""
     sizes = _axes_of_shape({key: size for key, size in shape.items() if key != _BUDGET})
     mixed = [key for key, size in sizes.items() if size == OF_SAMPLES]
     if len(mixed) > 1:
@@ -249,10 +240,7 @@ def _sizes(word: Any) -> tuple[int, ...]:
 
 
 def as_list(value: Any) -> Any:
-    """Put a single mapping into a list, so that one profile needs no dash.
-
-    `as_list` returns any value but a mapping unchanged.
-    """
+    """Put a single mapping into a list, so that one profile needs no dash; return other values unchanged."""
     return [value] if isinstance(value, Mapping) else value
 
 
@@ -277,13 +265,7 @@ Distinct = AfterValidator(once_each)
 
 
 class OneOf:
-    """A field whose value is one of several names.
-
-    The allowed names are looked up whenever a recipe is validated, because other Python packages may add names.
-
-    The validation of a OneOf field and its error messages are the same as for a field whose type is a `Literal` of the
-    allowed names.
-    """
+    """A field as of a `Literal` of several names, which are looked up in each validation: packages may add names."""
 
     def __init__(self, names: Callable[[], Sequence[str]]) -> None:
         self.names = names

@@ -17,25 +17,15 @@ from engine.text.display import shown
 from engine.text.places import Position
 
 MAX_VARIANTS = 100_000
-"""The largest number of combinations that a matrix may have before `exclude` removes some of them.
-
-A matrix with more combinations is refused before the combinations are listed.
-"""
+"""The most combinations of a matrix, before `exclude`; one with more is refused before they are listed."""
 MAX_RULES = 256
 """Upper limit of the number of entries in `include` or `exclude`: each entry is compared with each combination."""
 MAX_VALUES_TOGETHER = 1_000_000
-"""Upper limit of the number of values that all variants of a recipe hold together.
-
-Reading a million values takes several seconds.
-"""
+"""Upper limit of the number of values that all variants hold together: reading a million takes several seconds."""
 
 _PLACEHOLDER = r"\$\{([^{}]*)\}"
 _MAX_SLUG = 48
-"""Upper limit of the number of characters that one value of the matrix adds to the name of a variant.
-
-If a value of an axis has more than 48 characters, the name of the variant has the last word of the axis's path and the
-number of the value in the axis instead, for example `source2`.
-"""
+"""The most characters that one value adds to a variant's name; a longer value is named by its number: `source2`."""
 _LISTED = 12
 """The largest number of values of a recipe's field that an error lists."""
 
@@ -49,10 +39,7 @@ Numbers = Mapping[str, Mapping[str, int]]
 
 
 class Variant(NamedTuple):
-    """One variant of a recipe: a label with the variant's values of the matrix, and the variant's whole document.
-
-    A variant of a recipe without a matrix has an empty label.
-    """
+    """A variant: the label of its values of the matrix, empty without a matrix, and the variant's whole document."""
 
     label: str
     root: Node
@@ -151,12 +138,8 @@ def written(value: Any) -> str:
 def _named(root: Node, combination: Mapping[str, Node], numbers: Mapping[str, int]) -> Node:
     """Return a variant's document, with the placeholders `${path}` in its name replaced by the variant's values.
 
-    Raises RecipeError.
-
-    If the recipe's name has no placeholder, the variant's name is the recipe's name with all values of the matrix
-    appended. `numbers` maps the path of each axis to the number of the variant's value in the axis. In the
-    variant's name, a value of more than _MAX_SLUG characters is replaced by the last word of the path of the axis and
-    the index of the value, for example `source2`.
+    To a name without a placeholder all values are appended; `numbers` are those of the values on their axes. Raises
+    RecipeError.
     """
     node = root.find(["name"])
     if node is None or not isinstance(node.value, str):
@@ -171,16 +154,11 @@ def _named(root: Node, combination: Mapping[str, Node], numbers: Mapping[str, in
         if value is None:
             what = f"`name` has the placeholder ${{{placeholder[1]}}}, and the recipe has no such field"
             raise RecipeError(what, node.at, hint=suggestion(path.split(".")))
-        slug = _slug(written(plain(value)))
+        slug = re.sub(r"[^A-Za-z0-9._]+", "-", written(plain(value))).strip("-")  # fit for the name of a file
         return slug if len(slug) <= _MAX_SLUG else f"{path.split('.')[-1]}{numbers.get(path, 1)}"
 
     name = re.sub(_PLACEHOLDER, value_of, template)
     return put(root, ["name"], Node(name, node.at, written=name))
-
-
-def _slug(text: str) -> str:
-    """Return a text fit for the name of a file: letters, digits, `.` and `_` stay, all else becomes single dashes."""
-    return re.sub(r"[^A-Za-z0-9._]+", "-", text).strip("-")
 
 
 def combinations(matrix: Node, pinned: Sequence[Assignment]) -> list[Combination]:
@@ -200,7 +178,10 @@ def combinations(matrix: Node, pinned: Sequence[Assignment]) -> list[Combination
         if path in axes:
             axes[path] = [assignment.value]
     included, excluded = _rules("include", matrix), _rules("exclude", matrix)
-    _check_count(prod(len(values) for values in axes.values()) + len(included), matrix.at)
+    count = prod(len(values) for values in axes.values()) + len(included)
+    if count > MAX_VARIANTS:
+        what = f"the matrix stands for {count:,} variants; at most {MAX_VARIANTS:,} are meant"
+        raise RecipeError(what, matrix.at, hint="split it into several recipes")
     for rule in excluded:
         _check_axes(rule, axes)
     every = [dict(zip(axes, values, strict=True)) for values in product(*axes.values())] if axes else []
@@ -277,9 +258,3 @@ def _check_axes(rule: Node, axes: Mapping[str, Sequence[Node]]) -> None:
         if path not in axes:
             hint = "an entry of `exclude` names values of: " + ", ".join(axes)
             raise RecipeError(f"`exclude` names `{path}`, which the matrix does not vary", at, hint=hint)
-
-
-def _check_count(count: int, at: Position) -> None:
-    if count > MAX_VARIANTS:
-        what = f"the matrix stands for {count:,} variants; at most {MAX_VARIANTS:,} are meant"
-        raise RecipeError(what, at, hint="split it into several recipes")

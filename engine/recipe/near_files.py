@@ -16,10 +16,7 @@ _MOST_FOLDERS = 100
 _LISTED = 5
 """The largest number of recipes that a hint lists."""
 _ALIKE = 0.5
-"""The least similarity, from 0 to 1, between a missing file's name and a name that a hint offers.
-
-The lowest similarity of file names is low because long file names often differ in a whole word.
-"""
+"""The least similarity of a name that a hint offers, from 0 to 1: long file names often differ in a whole word."""
 _RECIPES = (".yaml", ".yml")
 _VARIABLE = r"\$\{?\w+\}?"
 _URL = r"(\w+):/.+"
@@ -116,13 +113,9 @@ def _elsewhere(path: Path) -> Path | None:
     if path.is_absolute() or not path.name:
         return None
     inside = [Path(name) for name in sorted(_names(Path()) or ())[:_MOST_FOLDERS] if not name.startswith(".")]
-    candidates = (folder / name for folder in (Path(), *inside, Path("..")) for name in _spelled(path))
+    names = [path.name] if path.suffix else [f"{path.name}{end}" for end in _RECIPES]
+    candidates = (folder / name for folder in (Path(), *inside, Path("..")) for name in names)
     return next((each for each in candidates if each != path and _exists(each)), None)
-
-
-def _spelled(path: Path) -> list[str]:
-    """Return the name of a file, and its name as a recipe where it has no ending."""
-    return [path.name] if path.suffix else [f"{path.name}{end}" for end in _RECIPES]
 
 
 def _exists(path: Path) -> bool:

@@ -39,10 +39,7 @@ class Node(NamedTuple):
         return None if value is None or isinstance(value, str | int | float | Mapping) else value
 
     def child(self, segment: str | int) -> Node | None:
-        """Return the node under a key of a mapping or an index of a list, or None for a missing key or index.
-
-        The index of a list may be an int or a text such as `"0"`.
-        """
+        """Return the node under a key, or under an index of a list, which may be a text such as `"0"`; else None."""
         if self.mapping is not None:
             return self.mapping.get(str(segment))
         if self.items is not None and str(segment).isdecimal() and int(segment) < len(self.items):

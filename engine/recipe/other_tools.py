@@ -11,57 +11,24 @@ from engine.text import quantities
 from engine.text.display import shown
 
 _PRECISIONS = {
-    "float32": "fp32",
-    "float": "fp32",
-    "single": "fp32",
-    "full": "fp32",
-    "f32": "fp32",
-    "32": "fp32",
-    "float16": "fp16",
-    "half": "fp16",
-    "f16": "fp16",
-    "16": "fp16",
-    "bfloat16": "bf16",
-    "brain-float": "bf16",
-    "int-8": "int8",
-    "i8": "int8",
-    "8bit": "int8",
-    "8-bit": "int8",
-    "8": "int8",
-    "w8a8": "int8",
-    "quint8": "int8",
-    "qint8": "int8",
-    "uint8": "int8",
-    "dynamic": "int8",
-    "static": "int8",
-    "float8": "fp8",
-    "fp8-e4m3": "fp8",
-    "4bit": "int4",
-    "4-bit": "int4",
-    "4": "int4",
-    "w4a16": "int4",
-    "q4": "int4",
+    **dict.fromkeys(("float32", "float", "single", "full", "f32", "32"), "fp32"),
+    **dict.fromkeys(("float16", "half", "f16", "16"), "fp16"),
+    **dict.fromkeys(("bfloat16", "brain-float"), "bf16"),
+    **dict.fromkeys(
+        ("int-8", "i8", "8bit", "8-bit", "8", "w8a8", "quint8", "qint8", "uint8", "dynamic", "static"), "int8"
+    ),
+    **dict.fromkeys(("float8", "fp8-e4m3"), "fp8"),
+    **dict.fromkeys(("4bit", "4-bit", "4", "w4a16", "q4"), "int4"),
 }
 _RUNTIMES = {
-    "trt": "tensorrt",
-    "trtexec": "tensorrt",
-    "tensorrt-plan": "tensorrt",
-    "rtx": "tensorrt-rtx",
-    "trt-rtx": "tensorrt-rtx",
-    "ort": "onnxruntime",
-    "onnx": "onnxruntime",
-    "onnx-runtime": "onnxruntime",
-    "onnxruntime-gpu": "onnxruntime",
-    "onnxruntime-onnx": "onnxruntime",
-    "ov": "openvino",
-    "intel": "openvino",
-    "torch": "pytorch",
-    "transformers": "pytorch",
+    **dict.fromkeys(("trt", "trtexec", "tensorrt-plan", "tensorrtexecutionprovider"), "tensorrt"),
+    **dict.fromkeys(("rtx", "trt-rtx"), "tensorrt-rtx"),
+    **dict.fromkeys(("ort", "onnx", "onnx-runtime", "onnxruntime-gpu", "onnxruntime-onnx"), "onnxruntime"),
+    **dict.fromkeys(("ov", "intel"), "openvino"),
+    **dict.fromkeys(("torch", "transformers"), "pytorch"),
     "cpuexecutionprovider": "cpu",
     "cudaexecutionprovider": "cuda",
-    "tensorrtexecutionprovider": "tensorrt",
-    "best": "auto",
-    "fastest": "auto",
+    **dict.fromkeys(("best", "fastest"), "auto"),
 }
 _VALUES = tasks.ALIASES | _PRECISIONS | _RUNTIMES
 
@@ -72,10 +39,7 @@ _NO_PRECISIONS = {
 
 
 def instead(word: str, choices: Collection[str]) -> str | None:
-    """Return the hint for a number type that is no precision of a recipe; None for another word, or for other choices.
-
-    `choices` are the values that the field of the recipe takes.
-    """
+    """Return the hint for a number type that is no precision; None for other words, and for choices without one."""
     return _NO_PRECISIONS.get(word.lower()) if "fp8" in choices else None
 
 
@@ -107,21 +71,8 @@ _FIELDS: Mapping[str, str] = {
     **dict.fromkeys(
         ("sequence", "seq_len", "seq_length", "sequence_length", "max_length", "max_seq_length", "max_seq_len"), _LENGTH
     ),
-    **dict.fromkeys(
-        (
-            "shape",
-            "shapes",
-            "min_shapes",
-            "opt_shapes",
-            "max_shapes",
-            "minShapes",
-            "optShapes",
-            "maxShapes",
-            "dynamic_axes",
-            "input_shapes",
-        ),
-        _SHAPES,
-    ),
+    **dict.fromkeys(("shape", "shapes", "min_shapes", "opt_shapes", "max_shapes"), _SHAPES),
+    **dict.fromkeys(("dynamic_axes", "input_shapes"), _SHAPES),
     **dict.fromkeys(("samples", "dataset", "data", "calibration_data", "val_data"), _SAMPLES),
     **dict.fromkeys(("tolerance", "atol", "rtol", "max_diff", "max_error", "threshold"), _ERROR),
     **dict.fromkeys(("accuracy", "f1", "metrics"), _METRIC),
@@ -170,7 +121,7 @@ def section(path: Sequence[str | int], node: Node) -> str:
     if node.value is None and not node.written and node.mapping is None and node.items is None:
         return f"indent the fields of `{names[-1]}` below it by two blanks" if names else ""
     items = node.items or ()
-    write = _SECTIONS.get(tuple(names), _nothing)
+    write = _SECTIONS.get(tuple(names), _named(""))
     if meant := write(node) or (len(items) == 1 and items[0].mapping is None and write(items[0])):
         return f"write `{meant}`"
     if node.value is True and names:
@@ -187,21 +138,9 @@ def _named(form: str) -> Callable[[Node], str]:
     return lambda node: form.format(shown(node.value)) if isinstance(node.value, str) else ""
 
 
-def _nothing(_: Node) -> str:
-    return ""
-
-
 def _budget(node: Node) -> str:
     number, _ = quantities.in_unit(node.written, "p95_ms")
     return f"budget: {{p95_ms: {number}}}" if number is not None else ""
-
-
-def _rival(node: Node) -> str:
-    return f"against: [{{runtime: {shown(node.value)}}}]" if isinstance(node.value, str) else ""
-
-
-def _options(node: Node) -> str:
-    return "" if node.items is None else "steps: {STEP: {OPTION: VALUE}}"
 
 
 def _sizes(node: Node) -> str:
@@ -227,10 +166,6 @@ def _shapes(field: str) -> Callable[[Node], str]:
     return write
 
 
-def _bench(node: Node) -> str:
-    return "bench: {shapes: [{batch: 1, sequence: 16}]}" if node.items else ""
-
-
 _SECTIONS: Mapping[tuple[str, ...], Callable[[Node], str]] = {
     ("model",): _named("model: {{source: {}}}"),
     ("target",): _named("target: {{device: {}}}"),
@@ -238,9 +173,9 @@ _SECTIONS: Mapping[tuple[str, ...], Callable[[Node], str]] = {
     ("calibrate",): _named("calibrate: {{samples: {}}}"),
     ("package",): lambda node: "package: {triton: {}}" if isinstance(node.value, str) else "",
     ("quantize",): _named("precision: {}"),
-    ("steps",): _options,
-    ("bench",): _bench,
-    ("bench", "against"): _rival,
+    ("steps",): lambda node: "" if node.items is None else "steps: {STEP: {OPTION: VALUE}}",
+    ("bench",): lambda node: "bench: {shapes: [{batch: 1, sequence: 16}]}" if node.items else "",
+    ("bench", "against"): _named("against: [{{runtime: {}}}]"),
     ("bench", "shapes"): lambda node: _shapes("shapes")(node) or _sizes(node),
     ("bench", "shapes", "budget"): _budget,
     ("profiles",): lambda node: _shapes("profiles")(node) or _sizes(node),

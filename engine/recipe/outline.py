@@ -20,10 +20,7 @@ _NOT_WRITTEN = ("axes", "shape_values")
 _BRACKETS = r"\[(\d+)\]|\[[^\]]*\]"
 """The index of an item as other tools write it: `shapes[0]`. Only a number is an index here, as in `shapes.0`."""
 _ALIKE_BELOW = 0.75
-"""The lowest similarity, from 0 to 1, at which a hint offers a section's field for an unknown top-level word.
-
-For an unknown word and a field of the same level, a hint needs less similarity: `suggestions.ALIKE`.
-"""
+"""The least similarity, from 0 to 1, of a section's field that a hint offers for an unknown top-level word."""
 
 
 def fields_at(path: Sequence[str | int]) -> Sequence[str] | None:
@@ -61,10 +58,7 @@ def suggestion(path: Sequence[str | int]) -> str:
 
 
 def _nearest(words: Sequence[str]) -> Sequence[str] | None:
-    """Return the known path that looks like `words`, or None where a word looks like no field.
-
-    The path of a field of a list's items gets the index 0 where `words` has no index.
-    """
+    """Return the known path that looks like `words`, with missing indices of lists as 0; None for no such path."""
     path: list[str] = []
     if words and words[0] in _leaves() and words[0] not in (fields_at(()) or ()):
         *path, first = _leaves()[words[0]].split(".")

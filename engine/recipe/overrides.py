@@ -60,12 +60,7 @@ def _plain(value: object) -> str:
 
 
 def assignments(option: str, arguments: Sequence[str]) -> list[Assignment]:
-    """Return one assignment for each text K=V in `arguments`, the values that the command line has for `option`.
-
-    Raises RecipeError.
-
-    The value V of an argument K=V is read as YAML: a scalar, a list in square brackets, or a mapping in braces.
-    """
+    """Return one assignment for each text K=V of the option; V is YAML on one line. Raises RecipeError."""
     lines = [argument.replace("\n", " ") for argument in arguments]
     text = Text(option, "\n".join(lines))
     return [_assignment(line, Position(text, number, 1)) for number, line in enumerate(lines, 1)]
@@ -94,10 +89,7 @@ def _with_value(argument: str) -> str:
 
 
 def _value(value: str, at: Position) -> Node:
-    """Return the value V of an argument K=V as a Node.
-
-    `at` is the place at which the value V starts in the argument K=V.
-    """
+    """Return the value V of an argument K=V as a Node; `at` is the place at which V starts."""
     before = "\n" * (at.line - 1) + " " * (at.column - 1)
     try:
         return parse(at.text, before + value)
@@ -109,12 +101,7 @@ def _value(value: str, at: Position) -> Node:
 
 
 def applied(root: Node, overrides: Sequence[Assignment]) -> Node:
-    """Return the recipe after each override has replaced the value at the override's path.
-
-    An override with the value `null` removes the field from the recipe.
-
-    Raises RecipeError.
-    """
+    """Return the recipe with each value at its path; null removes the field. Raises RecipeError."""
     for override in overrides:
         try:
             root = put(root, override.path, override.value)
@@ -133,11 +120,7 @@ def selects(root: Node, only: Sequence[Assignment]) -> bool:
 
 
 def same(one: Node | None, other: Node | None) -> bool:
-    """Tell whether two values of YAML are equal.
-
-    The number 1 and the Boolean `true` are different values. The argument None stands for a missing value, which equals
-    only another missing value.
-    """
+    """Tell whether two values are equal; 1 and `true` are not, and None, a missing value, equals only None."""
     if one is None or other is None or one is other:
         return one is other
     return meaning(one) == meaning(other)

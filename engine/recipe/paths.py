@@ -35,10 +35,7 @@ _HUB_NAME = r"(?:(?:https?:)?(?://)?(?:www\.)?(?:huggingface\.co|hf\.co)/)?([A-Z
 """OWNER/NAME, or the NAME of an old model, alone or behind the hub's address."""
 _NO_MODEL_NAMES = (".onnx", ".bin", ".pt", ".pth", ".safetensors", ".gguf", ".yaml", ".yml", ".json")
 _OF_THE_WEB = ("http", "https", "file", "s3")
-"""Common URI schemes that no field of a recipe accepts.
-
-For a URI with such a common scheme, the hint of the error lists the schemes of the field and offers no similar scheme.
-"""
+"""Common URI schemes that no field accepts: the hint lists the field's schemes and offers no similar one."""
 _SAMPLES = (".jsonl", ".npz")
 _OF_CHECKPOINTS = (".bin", ".json", ".safetensors")
 """The ends of the names of files that lie in the directory of a checkpoint."""
@@ -54,13 +51,9 @@ class Bounds:
         self.project = project
         self.allowed = allowed
         self.resolutions: dict[tuple[Any, Position, Path], str] = {}
-        """Resolved paths: (path as written, place in the text, folder that the path is relative to) -> URI.
-
-        Remembering resolved paths saves time, because the variants of a recipe share most of their paths.
-        """
+        """(path as written, place in the text, folder that it is relative to) -> URI, which variants share."""
         self.way: dict[str, Mark] = {}
-        """Every folder and link on the way to a path that was read or checked, with its mark before the path was used.
-        """
+        """Every folder and link on the way to a path that was read or checked, with its mark from before."""
 
     def walk(self, path: Path) -> None:
         """Add the way to a path to `way`, before the path is used; marks that were read earlier stay."""
@@ -84,10 +77,7 @@ class PathField(NamedTuple):
     """A field of a recipe that may name a file or a folder, and the kinds of files that the field accepts."""
 
     path: tuple[str, ...]
-    """The YAML keys that lead from the top of a recipe to the field.
-
-    The key `*` stands for all keys of a mapping and all items of a list.
-    """
+    """The keys that lead to the field; `*` stands for all keys of a mapping and all items of a list."""
     forms: Sequence[str] = ()
     """The schemes of URIs that the field accepts, for example `hf`; the field accepts paths, too."""
     kind: Literal["model", "samples", "library", "file"] = "model"
@@ -173,9 +163,7 @@ def _folder_of(node: Node, home: Path) -> Path:
 def portable_name(root: Node, uri: str, project: Path, home: Path) -> str | None:
     """Return a name of the source `uri` that is the same on every machine, or None for a source not in the recipe.
 
-    The portable name of a file or folder is its path from the project's root, so the name does not depend on the
-    project's place or on symbolic links. If a recipe names a file outside the project by an absolute path, the absolute
-    path is the portable name.
+    It is a path from the project's root, or the absolute path by which a recipe names a file outside the project.
     """
     for _, _, node in _named(root):
         if node.value != uri:

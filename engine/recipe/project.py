@@ -29,10 +29,7 @@ def project_of(path: Path) -> Path:
 
 
 def cache_of(recipe: str) -> str:
-    """Return the default store of a recipe's project: `cache` of its `recipe.toml`, else its folder `cache`.
-
-    Raises UserError for a wrong `recipe.toml` that mentions a cache.
-    """
+    """Return the default store of a recipe's project, by its `recipe.toml` or called `cache`. Raises UserError."""
     root = root_of(recipe)
     try:
         mentions = b"cache" in regular.read(os.path.join(root, "recipe.toml"))
@@ -74,10 +71,7 @@ def is_marked(folder: str) -> bool:
 
 
 def _has_store(folder: str) -> bool:
-    """Say whether the folder `cache` in a folder is a store: its file `format` has the form that `recipe` writes.
-
-    The checksum in the file is not compared, because a damaged store is a store, too.
-    """
+    """Tell whether a folder has a store called `cache`, whose `format` has the usual form; it may be damaged."""
     try:
         with regular.open_file(os.path.join(folder, "cache", "format")) as file:
             stamp = file.read(_STAMP_BYTES).strip()

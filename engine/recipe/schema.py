@@ -300,10 +300,7 @@ class Recipe(RecipePart):
         return profiles if model is None or model.is_onnx_file else tuple(map(text_axes, profiles))
 
     def as_run_by(self, runtime: str) -> Self:
-        """Return the recipe as if it named another runtime, for a recipe that names one which stands for several.
-
-        The section `tensorrt` goes to the runtimes that read it.
-        """
+        """Return the recipe as if it named another runtime; `tensorrt` goes to the runtimes that read it."""
         by = registry.find(runtime)
         named = {"runtime": runtime, "provider": by.default_provider(self.target)}
         target = self.target.model_copy(update=named)

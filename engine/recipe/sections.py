@@ -166,10 +166,7 @@ _Share = AfterValidator(limits_within(0, 1))
 
 
 class PerplexityOnText(RecipePart):
-    """A text on which the perplexity of the built model is measured, as a multiple of the original's.
-
-    `limit` is the largest number of tokens that are read.
-    """
+    """A text on which the built model's perplexity is measured, over the original's; `limit` counts its tokens."""
 
     text: Text
     at_most: Annotated[Number, Field(gt=0)] | None = None

@@ -17,10 +17,7 @@ LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the parser in C i
 MAX_DEPTH = 32
 """The largest depth of lists and mappings inside each other, limited because functions walk over nodes recursively."""
 MAX_VALUES = 20_000
-"""Upper limit of the number of values in a recipe.
-
-Each alias of YAML counts as many values as the node that the alias stands for.
-"""
+"""Upper limit of the number of values in a recipe; an alias counts as much as the node that it stands for."""
 
 _HINTS = (
     ("mapping values are not allowed", "text that holds `: ` must be quoted; a list item or key may lack its space"),
@@ -41,11 +38,7 @@ _LONGEST = 500
 _ABOVE = 6
 """How many lines above a line are searched for a field."""
 _MAX_DIGITS = 400
-"""Upper limit of the number of characters in a number of a recipe.
-
-No field of a recipe needs a number of more than 400 characters, and Python itself refuses to convert more than 4,300
-digits.
-"""
+"""The most characters in a number of a recipe. Python itself refuses to convert more than 4,300 digits."""
 # The core schema of YAML 1.2 (10.3.2), without the forms of numbers that YAML 1.1 and 1.2 read differently.
 _INTEGER = re.compile(r"[-+]?(0|[1-9][0-9]*)")
 _FLOAT = re.compile(r"[-+]?(0|[1-9][0-9]*)?(\.[0-9]*)?([eE][-+]?[0-9]+)?")
@@ -67,12 +60,9 @@ _DATE = re.compile(r"[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}([Tt ].*)?")
 def parse(text: Text, content: str | None = None) -> Node:
     """Return the YAML document in `text` as a Node. Raises RecipeError with the place of the first error in the text.
 
-    A YAML text is wrong if it is empty, or if it contains several documents, duplicate keys, keys that are no text,
-    merge keys, tags, an alias inside its own anchor, more than MAX_DEPTH levels, more than MAX_VALUES values, or words
-    that YAML 1.1 and 1.2 read differently.
-
-    If `content` is given, only `content`, a part of `text`, is parsed. The caller puts blanks and line breaks at the
-    start of `content`, so that each character has the same line and column in `content` as in `text`.
+    Errors are, beside wrong YAML: no or several documents, duplicate keys, keys that are no text, merge keys, tags, an
+    alias inside its own anchor, too many levels or values, and words that YAML 1.1 and 1.2 read differently. If
+    `content` is given, this part of `text` is parsed: blanks before it give each character its line and column.
     """
     content = text.content if content is None else content
     if match := UNPRINTABLE.search(content):
@@ -94,10 +84,7 @@ class _Reader:
         self.values = 0
 
     def document(self) -> Node:
-        """Return the text's YAML document as a Node.
-
-        Raises RecipeError for a text with no document or with several documents.
-        """
+        """Return the text's only YAML document as a Node. Raises RecipeError for none or several."""
         self.next()
         start = self.next()
         if not isinstance(start, yaml.DocumentStartEvent):
@@ -179,10 +166,7 @@ class _Reader:
         return value
 
     def scalar(self, event: Any) -> Node:
-        """Return a scalar of YAML as a Node.
-
-        A quoted scalar or a block scalar is always a text; an unquoted word may be a number.
-        """
+        """Return a scalar as a Node: quoted or in a block it is a text, and an unquoted word may be a number."""
         at = self.at(event)
         if not event.implicit[0]:
             return Node(event.value, at, written=event.value)
@@ -192,10 +176,7 @@ class _Reader:
             raise RecipeError(str(error), at, hint=error.hint) from None
 
     def alias(self, event: Any) -> Node:
-        """Return a copy of the Node that an alias of YAML stands for.
-
-        Each value of the copy counts as one more value of the recipe, which may have MAX_VALUES values.
-        """
+        """Return a copy of the Node that an alias stands for; its values count again towards MAX_VALUES."""
         node = self.anchors.get(event.anchor)
         if node is None and event.anchor in self.anchors:
             self.refuse(f"the alias *{event.anchor} stands inside its own anchor", event, "write the value out")
@@ -207,10 +188,7 @@ class _Reader:
         return node._replace(at=self.at(event))
 
     def count(self, event: Any, size: int) -> None:
-        """Add `size` to the number of YAML values that were read so far.
-
-        Raises RecipeError for more than MAX_VALUES values.
-        """
+        """Add `size` to the number of values that were read. Raises RecipeError for more than MAX_VALUES."""
         self.values += size
         if self.values > MAX_VALUES:
             what = f"the recipe holds more than {MAX_VALUES:,} values, aliases counted in full"
@@ -273,10 +251,7 @@ def _indented(text: Text, number: int, line: str) -> str:
 
 
 class _UnclearWordError(ValueError):
-    """A word that YAML parsers read differently.
-
-    `hint` tells how to write the word so that all YAML parsers read it alike.
-    """
+    """A word that YAML parsers read differently; `hint` tells how to write the word so that all read it alike."""
 
     def __init__(self, what: str, hint: str) -> None:
         super().__init__(what)

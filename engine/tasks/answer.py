@@ -83,10 +83,7 @@ def __getattr__(name: str) -> object:
 
 
 def extent(logits: Input) -> int:
-    """Return the number of classes: the extent of the last axis of logits.
-
-    Raises Unfit where the last axis of the logits is dynamic.
-    """
+    """Return the number of classes: the extent of the last axis of logits. Raises Unfit where it is dynamic."""
     classes = logits.shape[-1]
     if not isinstance(classes, int):
         raise Unfit(f"how many classes it tells apart is not known: {logits.name} ends with {classes}")

@@ -24,10 +24,7 @@ _VALUE = "TASK"
 
 
 def names() -> tuple[str, ...]:
-    """Return the sorted names of all tasks that a recipe may name, without importing the modules of the tasks.
-
-    Raises StepError where two tasks have the same name.
-    """
+    """Return the sorted names of all tasks, without importing their modules. Raises StepError for a name twice."""
     return tuple(sorted({**_ours(), **_theirs()}))
 
 
@@ -41,10 +38,7 @@ def known(name: str | None) -> Task | None:
 
 
 def find(name: str) -> Task:
-    """Return the task whose name is `name`.
-
-    Raises StepError where no installed task has the name, or where the task's module cannot be loaded.
-    """
+    """Return the task of a name. Raises StepError where there is none, or its module cannot be loaded."""
     task = known(name)
     if task is None:
         raise StepError(
@@ -96,10 +90,7 @@ def _ours() -> Mapping[str, str]:
 
 @cache
 def _theirs() -> Mapping[str, EntryPoint]:
-    """Return the name of each task that another Python package defines -> the task's entry point.
-
-    Raises StepError where two tasks share a name.
-    """
+    """Return each task of other packages -> its entry point. Raises StepError where two share a name."""
     points: dict[str, EntryPoint] = {}
     taken = {**_ours(), TENSORS.name: TENSORS.__module__}
     for point in plugins.points(plugins.TASKS):

@@ -33,10 +33,7 @@ class Generates(Enum):
 
 
 class Classes(Enum):
-    """The unit that a classifier assigns a class to: a row or a token.
-
-    The classifier's head has `num_labels` outputs.
-    """
+    """The unit that a classifier assigns a class to, a row or a token; its head has `num_labels` outputs."""
 
     ROWS = "rows"
     TOKENS = "tokens"

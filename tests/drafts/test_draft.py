@@ -3,7 +3,7 @@
 import pytest
 import yaml
 
-from engine.drafts.draft import Draft, recipe_text
+from engine.drafts.draft import Draft, Unmapped, recipe_text
 
 
 def test_a_field_goes_beside_its_neighbours():
@@ -20,6 +20,5 @@ def test_a_text_stays_a_text(value):
 
 
 def test_what_no_field_stands_for_is_in_a_comment():
-    draft = Draft({"name": "it"})
-    draft.leave("--best", "a search that no build repeats")
+    draft = Draft({"name": "it"}, unmapped=[Unmapped("--best", "a search that no build repeats")])
     assert "# - --best: a search that no build repeats\n" in recipe_text(draft)

@@ -39,13 +39,6 @@ COMMANDS = (
         ["-o output/optimized"],
     ),
     (
-        "https://github.com/huggingface/optimum/issues/1798",
-        "optimum-cli export onnx --model Qwen/Qwen-7B qwen_optimum_onnx/",
-        "Qwen/Qwen-7B",
-        {"target.runtime": "onnxruntime"},
-        ["qwen_optimum_onnx/"],
-    ),
-    (
         "https://github.com/huggingface/optimum/issues/2371",
         (
             "optimum-cli export onnx --model soob3123/amoral-gemma3-12B-v2 --monolith --task image-to-text "

@@ -56,31 +56,6 @@ COMMANDS = (
         {"input_ids": ["1x64", "5x64", "15x64"], "input_mask": ["1x64", "5x64", "15x64"]},
     ),
     (
-        "https://github.com/NVIDIA/TensorRT/issues/1581",
-        (
-            "./trtexec --onnx=labse.onnx --workspace=4000  "
-            "--minShapes=input_ids:1x256,attention_mask:1x256,token_type_ids:1x256 "
-            "--optShapes=input_ids:16x256,attention_mask:16x256,token_type_ids:16x256 "
-            "--maxShapes=input_ids:32x256,attention_mask:32x256,token_type_ids:32x256 --saveEngine=engine.trt"
-        ),
-        "labse.onnx",
-        {"memory_pool": {"workspace": 4000 * MIB}},
-        "fp32",
-        {key: ["1x256", "16x256", "32x256"] for key in ("input_ids", "attention_mask", "token_type_ids")},
-    ),
-    (
-        "https://github.com/lyuwenyu/RT-DETR/issues/60",
-        (
-            "./trtexec --onnx=model.onnx --workspace=16280 --minShapes=images:1x3x640x640,orig_target_sizes:1x2 "
-            "--optShapes=images:32x3x640x640,orig_target_sizes:32x2 "
-            "--maxShapes=images:32x3x640x640,orig_target_sizes:32x2 --saveEngine=model.trt --avgRuns=100 --fp16"
-        ),
-        "model.onnx",
-        {"memory_pool": {"workspace": 16280 * MIB}},
-        "fp16",
-        {"images": [IMAGE, "32x3x640x640", "32x3x640x640"], "orig_target_sizes": ["1x2", "32x2", "32x2"]},
-    ),
-    (
         "https://github.com/OE4T/meta-tegra/pull/2243",
         (
             "/usr/src/tensorrt/bin/trtexec --onnx=/videos/tinyyolov2-8.onnx --saveEngine=/tmp/yolo.engine     "
@@ -126,14 +101,6 @@ COMMANDS = (
         "trtexec --onnx=resnet50-v2-7.onnx --saveEngine=resnet50_refit.plan --refit --timeRefit",
         "resnet50-v2-7.onnx",
         {"refit": True},
-        "fp32",
-        None,
-    ),
-    (
-        "https://github.com/onnx/onnx-tensorrt/issues/432",
-        "./trtexec --explicitBatch --onnx=model_op11.onnx",
-        "model_op11.onnx",
-        {},
         "fp32",
         None,
     ),

@@ -81,20 +81,13 @@ OF_MODEL = {
     "an image model": ({"pixel_values": ("batch", 3, 32, 32)}, "sequence", "takes no tokens"),
     "a fixed length": ({"input_ids": ("batch", 128)}, "sequence", "fixes the number of tokens at 128"),
     "the axis of the batch": (AXES, "batch", "`batch` is not the axis of tokens"),
-    "an axis that is not there": (AXES, "length", "the model has no axis `length`"),
 }
 
 
 @pytest.mark.parametrize(("axes", "axis", "what"), OF_MODEL.values(), ids=OF_MODEL)
 def test_only_the_axis_of_tokens_has_lengths_of_samples(read, axes, axis, what):
-    place = "»samples" if axis != "length" else "samples"
-    text = f"{HEAD}{FEW}profiles: [{{batch: [1, 2, 8]}}]\nbench: {{shapes: [{{{axis}: {place}}}]}}"
-    facts = ModelFacts(kind="onnx", axes={**axes})
-    if axis == "length":
-        loaded = read(text.replace("profiles: [{batch: [1, 2, 8]}]\n", "profiles: [{batch: 1, sequence: 8}]\n"))
-        with pytest.raises(RecipeError, match="the model has no axis `length`"):
-            feasibility.check_model(loaded, facts)
-        return
+    text = f"{HEAD}{FEW}profiles: [{{batch: [1, 2, 8]}}]\nbench: {{shapes: [{{{axis}: »samples}}]}}"
+    facts = ModelFacts(kind="onnx", axes=axes)
     assert what in str(refused(read, text, facts))
 
 

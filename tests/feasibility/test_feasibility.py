@@ -42,85 +42,12 @@ def refused(check, *arguments):
     return caught.value
 
 
-@pytest.mark.parametrize(
-    ("device", "runtime", "precision", "nearest"),
-    [
-        ("T4", "tensorrt", "bf16", "fp16"),
-        ("T4", "tensorrt", "fp8", "int8"),
-        ("A10", "tensorrt", "fp8", "int8"),
-        ("T4", "tensorrt-rtx", "fp32", "fp16"),
-        ("T4", "tensorrt", "int4", "int8"),
-        ("T4", "tensorrt-rtx", "int4", "int8"),
-        ("A100", "tensorrt", "fp8", "int8"),
-        ("RTX 2080 Ti", "tensorrt-rtx", "bf16", "fp16"),
-    ],
-)
-def test_a_precision_that_the_gpu_lacks_names_the_nearest(recipe, device, runtime, precision, nearest):
-    error = refused(feasibility.check, recipe(f"precision: {precision}", device, runtime))
-    assert f"cannot compute in {precision}" in error.what
-    assert error.hint == f"the nearest that works is precision: {nearest}"
-    assert (error.position.line, error.position.column) == (4, 12)
-
-
-@pytest.mark.parametrize("device", ["H100", "H200", "B200", "Jetson AGX Orin"])
-def test_tensorrt_rtx_builds_nothing_for_some(recipe, device):
-    error = refused(feasibility.check, recipe("precision: fp16", device, "tensorrt-rtx"))
-    assert f"TensorRT-RTX builds nothing for the {device}" in error.what
-    assert error.hint == "use runtime: tensorrt"
-
-
-def test_an_unknown_gpu_gets_a_suggestion(recipe):
-    error = refused(feasibility.check, recipe("precision: int8", "A10H"))
-    assert error.what == "no GPU is known as 'A10H'"
-    assert error.hint.startswith("did you mean A10")
-
-
-@pytest.mark.parametrize("runtime", ["tensorrt", "tensorrt-rtx"])
-def test_tensorrt_on_a_cpu_is_refused(recipe, runtime):
-    error = refused(feasibility.check, recipe("", "cpu", runtime))
-    assert error.what == f"{runtime} runs on NVIDIA GPUs; the target is a cpu"
-
-
 def test_hardware_comes_before_what_is_not_supported_yet(recipe):
     assert "cannot compute in bf16" in refused(feasibility.check, recipe("precision: bf16")).what
     assert "not supported yet" in refused(feasibility.check, recipe("preprocess: {size: 384}", "A10")).what
     assert (
         "no cpu is built for in fp8" in refused(feasibility.check, recipe("precision: fp8", "cpu", "onnxruntime")).what
     )
-
-
-@pytest.mark.parametrize(
-    ("rest", "device", "runtime", "what"),
-    [
-        ("tensorrt: {version: '10'}", "cpu", "onnxruntime", "`tensorrt` has options for a runtime"),
-        ("tensorrt: {compatibility: ampere-plus}", "T4", "tensorrt", "ampere-plus starts at SM80"),
-    ],
-)
-def test_options_without_effect_are_refused(recipe, rest, device, runtime, what):
-    assert what in refused(feasibility.check, recipe(rest, device, runtime)).what
-
-
-def test_a_shape_that_no_profile_takes_is_refused(recipe):
-    rest = "profiles: [{batch: 1, sequence: [1, 16, 128]}]\nbench: {shapes: [{batch: 1, sequence: 16}, {batch: 2}]}"
-    error = refused(feasibility.check, recipe(rest))
-    assert (error.what, error.position.line, error.position.column) == ("no profile takes batch 2", 5, 44)
-
-
-@pytest.mark.parametrize(
-    ("rest", "what", "place"),
-    [
-        ("profiles: [{batch: 1, sequence: [1, 128, 1024]}]", "1024 tokens are more than the model has", (4, 33)),
-        ("bench: {shapes: [{batch: 1, sequence: 600}]}", "600 tokens are more than the model has", (4, 39)),
-        ("profiles: [{batch: 1, sequense: 16}]", "the model has no axis `sequense`", (4, 33)),
-        ("bench: {shapes: [{batch: 1, height: 16}]}", "the model has no axis `height`", (4, 37)),
-        ("profiles: [{sequence: 16}]", "the model's axis `batch` may have any size", (4, 12)),
-        ("bench: {shapes: [{batch: 1}]}", "the model's axis `sequence` may have any size", (4, 18)),
-    ],
-)
-def test_profiles_and_shapes_are_held_against_the_model(recipe, rest, what, place):
-    error = refused(feasibility.check_model, recipe(rest), TEXT)
-    assert what in error.what
-    assert (error.position.line, error.position.column) == place
 
 
 def test_an_onnx_file_with_open_axes_needs_a_profile_and_gets_a_proposal(recipe):

@@ -45,6 +45,7 @@ REFUSED = {
     "fp32 on SM75 among others": (
         gpu("[L4, RTX 2080 Ti]", "»tensorrt-rtx"), "the RTX 2080 Ti (SM75) cannot compute in fp32 with",
         "precision: fp16"),
+    "int4 on SM75 with RTX": (rtx() + "precision: »int4", "the T4 (SM75) cannot compute in int4", "precision: int8"),
     "fp8 for several": (
         rtx("[L4, T4]") + "precision: »fp8", "the T4 (SM75) cannot compute in fp8", "precision: int8"),
     "H100 with RTX": (gpu("H100", "»tensorrt-rtx"), "builds nothing for the H100 (SM90)", "use runtime: tensorrt"),
@@ -70,6 +71,7 @@ REFUSED = {
     "several for a provider": (
         gpu("»[T4, L4]", "onnxruntime", ", provider: cuda"), "builds for one device", "tensorrt-rtx"),
     "tensorrt on a cpu": (gpu("cpu", "»tensorrt"), "runs on NVIDIA GPUs; the target is a cpu", "runtime: onnxruntime"),
+    "tensorrt-rtx on a cpu": (gpu("cpu", "»tensorrt-rtx"), "runs on NVIDIA GPUs; the target is a cpu", ""),
     "cuda on a cpu": (HEAD + "target: {provider: »cuda}", "the target is a cpu", "provider: cpu"),
     "no provider for a GPU": (gpu("»T4", "onnxruntime"), "a provider for GPUs", "say provider: cuda"),
     "the cpu provider for a GPU": (
@@ -132,6 +134,10 @@ REFUSED = {
         gpu() + "profiles: [{batch: 1, sequence: »[1, 128, 1024]}]", "1024 tokens are more than", "at most 512"),
     "a shape longer than the positions": (
         gpu() + "bench: {shapes: [{batch: 1, sequence: »600}]}", "600 tokens are more than", "at most 512"),
+    "a shape with an unknown axis": (
+        gpu() + "bench: {shapes: [{batch: 1, height: »16}]}", "the model has no axis `height`", "sequence"),
+    "a shape that leaves an axis open": (
+        gpu() + "bench: {shapes: [»{batch: 1}]}", "the model's axis `sequence` may have any size", ""),
     "a shape beyond the profiles": (
         gpu() + TEXT + "bench: {shapes: [»{batch: 64, sequence: 16}]}", "no profile takes batch 64", "widen"),
     "a batch beyond the memory": (

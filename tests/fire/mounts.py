@@ -22,8 +22,8 @@ _MAKERS = {
     "iso9660": ("xorriso", "-as", "mkisofs"),
 }
 """The program that makes a file system of a kind, with its first words."""
-_MEGABYTES = {"xfs": 320}
-"""The smallest size of a file system in MB, where it is more than the usual one."""
+_MEGABYTES = {"ext4": 64, "xfs": 320}
+"""The size of a new file system; no xfs is smaller."""
 
 
 @contextlib.contextmanager
@@ -70,33 +70,30 @@ class Disk:
 class LoopDisk:
     """A real file system in a file, on a loop device. A test may copy the file, or put another in its place."""
 
-    def __init__(self, kind: str, image: Path, place: Path, *, options: str = "") -> None:
-        """Mount the image of a file system of this kind; `options` are words for `mount -o`."""
+    def __init__(self, kind: str, image: Path, place: Path) -> None:
+        """Mount the image of a file system of this kind."""
         self.kind = kind
         self.image = image
         self.place = place
-        self.options = options
         place.mkdir(parents=True, exist_ok=True)
         self.mount()
 
     def mount(self) -> None:
-        _mount("-t", self.kind, "-o", ",".join(filter(None, ("loop", self.options))), str(self.image), str(self.place))
+        _mount("-t", self.kind, "-o", "loop", str(self.image), str(self.place))
 
     def remove(self) -> None:
         """Take the mount away; the image stays, and can be mounted again."""
         subprocess.run(["umount", str(self.place)], check=True)
 
 
-def new_disk(
-    kind: str, folder: Path, *, megabytes: int = 64, make: tuple[str, ...] = (), options: str = ""
-) -> LoopDisk:
-    """Return an empty, mounted ext4 or xfs; `make` are further words for mkfs. Skips where this is not possible."""
+def new_disk(kind: str, folder: Path) -> LoopDisk:
+    """Return an empty, mounted ext4 or xfs. Skips where this is not possible."""
     need(kind)
     image = folder / f"{kind}.image"
     with image.open("wb") as file:
-        file.truncate(max(megabytes, _MEGABYTES.get(kind, 0)) << 20)
-    _run(*_MAKERS[kind], *make, str(image))
-    return LoopDisk(kind, image, folder / f"{kind}-disk", options=options)
+        file.truncate(_MEGABYTES[kind] << 20)
+    _run(*_MAKERS[kind], str(image))
+    return LoopDisk(kind, image, folder / f"{kind}-disk")
 
 
 def image_of(kind: str, content: Path, image: Path, *make: str) -> Path:
@@ -125,12 +122,6 @@ def need(kind: str) -> None:
         pytest.skip(f"this kernel has no file system {kind}")
     if kind in _MAKERS and not os.path.exists("/dev/loop-control"):
         pytest.skip(f"a file system {kind} needs a loop device, and this machine has none")
-
-
-def _loaded(kind: str) -> bool:
-    """Load the kernel's module of a file system; say whether there is one."""
-    program = shutil.which("modprobe")
-    return program is not None and subprocess.run([program, kind], capture_output=True, check=False).returncode == 0
 
 
 def _mount(*words: str) -> None:

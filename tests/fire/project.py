@@ -51,7 +51,7 @@ class Project:
         info = self.site / "fire_steps-1.0.dist-info"
         info.mkdir()
         (info / "METADATA").write_text("Metadata-Version: 2.1\nName: fire-steps\nVersion: 1.0\n")
-        points = [f"{name} = fire_steps.{name}:{name.title()}" for name in STEPS]
+        points = [f"{name} = fire_steps.steps:{name.title()}" for name in STEPS]
         (info / "entry_points.txt").write_text("\n".join(["[recipe.steps]", *points, ""]))
         (folder / "pyproject.toml").write_text("")
         self.source.write_text("from outside\n")

@@ -44,8 +44,8 @@ def test_sixteen_at_once_on_an_empty_cache_make_each_key_once_in_all(field, tmp_
 
 
 @pytest.mark.whole
-def test_sixteen_with_four_workers_each_share_a_wide_recipe(tier, wide, tmp_path):
-    for number in range(8 if tier.whole else 1):
+def test_sixteen_with_four_workers_each_share_a_wide_recipe(wide, tmp_path):
+    for number in range(8):
         ground = wide.template.copy(tmp_path / str(number))
         crowd = [wide.builders.start((*ground.words, "-j4"), ground) for _ in range(CROWD)]
         for builder in crowd:
@@ -60,7 +60,7 @@ def test_sixteen_with_four_workers_each_share_a_wide_recipe(tier, wide, tmp_path
 
 @pytest.mark.whole
 def test_the_others_go_on_while_some_are_killed(tier, wide, tmp_path):
-    for number in range(20 if tier.whole else 1):
+    for number in range(20):
         ground = wide.template.copy(tmp_path / str(number))
         crowd = [wide.builders.start((*ground.words, "-j2"), ground) for _ in range(CROWD)]
         killed = 0
@@ -142,7 +142,7 @@ def test_a_key_whose_maker_dies_is_taken_over(field, ground, stopped):
 )
 @pytest.mark.whole
 def test_verify_and_gc_may_run_beside_builders(limits, tier, wide, tmp_path):
-    for number in range(20 if tier.whole else 1):
+    for number in range(20):
         ground = wide.template.copy(tmp_path / str(number))
         collect = ("cache", "gc", "--json", "--yes", *limits, "--cache", str(ground.cache))
         crowd = [wide.builders.start((*ground.words, "-j2"), ground) for _ in range(4)]

@@ -3,7 +3,6 @@
 Needs root for mounts and for dropping rights; the tests of locks do not.
 """
 
-import contextlib
 import json
 import os
 import shutil
@@ -51,12 +50,13 @@ def away(field, tmp_path_factory):
         builders.close()
 
 
-@pytest.fixture
-def read_only(away, field, tmp_path):
+@pytest.fixture(scope="module")
+def read_only(away, field, tmp_path_factory):
     """A ground whose store was built, is up to date, and can only be read from now on."""
-    disk = Disk(tmp_path / "disk")
+    folder = tmp_path_factory.mktemp("read_only")
+    disk = Disk(folder / "disk")
     ground = field.undisturbed.copy(disk.place / "ground")
-    shutil.move(ground.out, tmp_path / "build")
+    shutil.move(ground.out, folder / "build")
     moved = MovedOut(ground.folder)
     away.build(moved)
     disk.read_only()
@@ -100,57 +100,45 @@ def unprivileged(field, tmp_path_factory):
     builders.close()
 
 
-@contextlib.contextmanager
-def modes(root, folders, files):
-    """Give everything below a folder these modes, and in the end such that it can be removed."""
-    paths = [root, *root.rglob("*")]
-    before = {path: path.stat().st_mode for path in paths}
-    for path in paths:
-        path.chmod(folders if path.is_dir() else files)
-    yield
-    for path, mode in before.items():
-        path.chmod(mode)
-
-
 @pytest.fixture
-def closed(unprivileged, field, tmp_path):
-    """A ground that was built, is up to date, and whose store is closed to writers."""
-    ground = field.undisturbed.copy(tmp_path / "ground")
-    unprivileged.build(ground)
-    with modes(ground.cache, 0o555, 0o444):
-        yield ground
+def finished(unprivileged, field, tmp_path):
+    """A ground that is up to date."""
+    finished = field.undisturbed.copy(tmp_path / "ground")
+    unprivileged.build(finished)
+    return finished
 
 
-def test_a_store_without_the_right_to_write_can_still_be_read(unprivileged, field, closed):
-    assert unprivileged.delivered(unprivileged.build(closed)) == field.expected
-    looked = unprivileged.build(closed, "--keep-going")
+def test_a_store_without_the_right_to_write_can_still_be_read(unprivileged, field, finished):
+    paths = {path: path.stat().st_mode for path in (finished.cache, *finished.cache.rglob("*"))}
+    for path in paths:
+        path.chmod(0o555 if path.is_dir() else 0o444)
+    assert unprivileged.delivered(unprivileged.build(finished)) == field.expected
+    looked = unprivileged.build(finished, "--keep-going")
     assert unprivileged.delivered(looked) == field.expected
     assert looked.events[-1]["state"] == "up to date"
-    refused_clearly(unprivileged.build(closed, "--set", "steps.big.megabytes=1", "-j1", expect=None), "denied")
+    refused_clearly(unprivileged.build(finished, "--set", "steps.big.megabytes=1", "-j1", expect=None), "denied")
+    for path, before in paths.items():
+        path.chmod(before)  # so that it can be removed
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a store to somebody else")
 @pytest.mark.whole("test_an_up_to_date_build_needs_only_to_read")
-def test_a_store_that_is_somebody_elses_can_be_read_and_is_not_written(unprivileged, field, tmp_path):
-    ground = field.undisturbed.copy(tmp_path / "ground")
-    unprivileged.build(ground)
-    for path in [ground.cache, *ground.cache.rglob("*")]:
+def test_a_store_that_is_somebody_elses_can_be_read_and_is_not_written(unprivileged, field, finished):
+    for path in [finished.cache, *finished.cache.rglob("*")]:
         os.chown(path, 65534, 65534)
         path.chmod(0o755 if path.is_dir() else 0o644)
-    assert unprivileged.delivered(unprivileged.build(ground)) == field.expected
-    refused_clearly(unprivileged.build(ground, "--set", "steps.big.megabytes=1", "-j1", expect=None), "denied")
-    assert {path.stat().st_uid for path in ground.cache.rglob("*")} == {65534}
+    assert unprivileged.delivered(unprivileged.build(finished)) == field.expected
+    refused_clearly(unprivileged.build(finished, "--set", "steps.big.megabytes=1", "-j1", expect=None), "denied")
+    assert {path.stat().st_uid for path in finished.cache.rglob("*")} == {65534}
 
 
 @pytest.mark.parametrize("place", ["records", "artifacts", "files", "heads", "stat", "snapshots", "logs", "format"])
 @pytest.mark.sample(1)
-def test_a_file_that_cannot_be_read_is_made_again_or_said(place, unprivileged, field, tmp_path):
-    ground = field.undisturbed.copy(tmp_path / "ground")
-    unprivileged.build(ground)
-    root = ground.cache / place
+def test_a_file_that_cannot_be_read_is_made_again_or_said(place, unprivileged, field, finished):
+    root = finished.cache / place
     for path in [root] if root.is_file() else [each for each in root.rglob("*") if each.is_file()][:3]:
         path.chmod(0)
-    builder = unprivileged.build(ground, expect=None)
+    builder = unprivileged.build(finished, expect=None)
     if builder.code == 0:
         assert unprivileged.delivered(builder) == field.expected
     else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import shutil
@@ -16,15 +17,22 @@ _OLD = 946_684_800
 """A time long ago, in seconds."""
 
 
-def edit(name: str, old: str, new: str) -> Action:
+def action(act: Callable[..., object]) -> Callable[..., Action]:
+    """Let a function be called without its first argument, the place, and return what waits for the place."""
+
+    @functools.wraps(act)
+    def waiting(*arguments: Any, **named: Any) -> Action:
+        return lambda place: act(place, *arguments, **named) and None
+
+    return waiting
+
+
+@action
+def edit(place: Workplace, name: str, old: str, new: str) -> None:
     """Replace a text, which must occur."""
-
-    def act(place: Workplace) -> None:
-        text = place.path(name).read_text("utf-8")
-        assert old in text, f"{old!r} is not in {name}"
-        place.path(name).write_text(text.replace(old, new, 1), "utf-8")
-
-    return act
+    text = place.path(name).read_text("utf-8")
+    assert old in text, f"{old!r} is not in {name}"
+    place.path(name).write_text(text.replace(old, new, 1), "utf-8")
 
 
 def recipe(old: str, new: str) -> Action:
@@ -32,220 +40,163 @@ def recipe(old: str, new: str) -> Action:
     return edit("r.yaml", old, new)
 
 
-def rewrite(name: str, change: Callable[[str], str]) -> Action:
+@action
+def rewrite(place: Workplace, name: str, change: Callable[[str], str]) -> None:
     """Put what a function makes of a file's text in its place."""
-    return lambda place: _put(place.path(name), change(place.path(name).read_text("utf-8")).encode())
+    place.path(name).write_bytes(change(place.path(name).read_text("utf-8")).encode())
 
 
-def settings(name: str, **values: Any) -> Action:
-    """Change fields of a JSON file, keeping its layout; None removes one."""
-
-    def act(place: Workplace) -> None:
-        document = json.loads(place.path(name).read_text())
-        for field, value in values.items():
-            document[field] = value
-            if value is None:
-                del document[field]
-        place.path(name).write_text(json.dumps(document, indent=2))
-
-    return act
+@action
+def settings(place: Workplace, name: str, **values: Any) -> None:
+    """Change fields of a JSON file, keeping its layout."""
+    document = json.loads(place.path(name).read_text()) | values
+    place.path(name).write_text(json.dumps(document, indent=2))
 
 
-def write(name: str, content: str | bytes) -> Action:
+@action
+def write(place: Workplace, name: str, content: str | bytes) -> None:
     """Write a file, new or not."""
-    data = content.encode() if isinstance(content, str) else content
-    return lambda place: _put(place.path(name), data)
+    place.path(name).parent.mkdir(parents=True, exist_ok=True)
+    place.path(name).write_bytes(content.encode() if isinstance(content, str) else content)
 
 
 def append(name: str, text: str) -> Action:
     """Add text at the end of a file."""
-    return lambda place: _put(place.path(name), place.path(name).read_bytes() + text.encode())
+    return rewrite(name, lambda before: before + text)
 
 
-def flip(name: str, at: int = -1) -> Action:
+@action
+def flip(place: Workplace, name: str, at: int = -1) -> None:
     """Flip a bit of one byte, and give the file the size and the modification time that it had."""
-
-    def act(place: Workplace) -> None:
-        path = one(place, name)
-        before = path.stat()
-        path.chmod(0o644)
-        with open(path, "r+b") as file:
-            file.seek(at, os.SEEK_SET if at >= 0 else os.SEEK_END)
-            byte = file.read(1)[0]
-            file.seek(-1, os.SEEK_CUR)
-            file.write(bytes([byte ^ 1]))
-        path.chmod(before.st_mode & 0o777)
-        os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
-
-    return act
+    path = one(place, name)
+    before = path.stat()
+    content = bytearray(path.read_bytes())
+    content[at] ^= 1
+    path.chmod(0o644)
+    path.write_bytes(content)
+    path.chmod(before.st_mode & 0o777)
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
 
 
-def swap_text(name: str, old: str, new: str) -> Action:
+@action
+def swap_text(place: Workplace, name: str, old: str, new: str) -> None:
     """Replace a text by one of equal length, and give the file the modification time that it had."""
     assert len(old) == len(new)
-
-    def act(place: Workplace) -> None:
-        before = place.path(name).stat()
-        edit(name, old, new)(place)
-        os.utime(place.path(name), ns=(before.st_atime_ns, before.st_mtime_ns))
-
-    return act
+    before = place.path(name).stat()
+    edit(name, old, new)(place)
+    os.utime(place.path(name), ns=(before.st_atime_ns, before.st_mtime_ns))
 
 
-def older(name: str, old: str, new: str) -> Action:
+@action
+def older(place: Workplace, name: str, old: str, new: str) -> None:
     """Put an older file, with another text, in the place of one."""
-
-    def act(place: Workplace) -> None:
-        edit(name, old, new)(place)
-        os.utime(place.path(name), (_OLD, _OLD))
-
-    return act
+    edit(name, old, new)(place)
+    os.utime(place.path(name), (_OLD, _OLD))
 
 
-def by_rename(name: str, old: str, new: str) -> Action:
-    """Replace a file by another that is renamed over it."""
-
-    def act(place: Workplace) -> None:
-        fresh = place.path(f"{name}.fresh")
-        fresh.write_text(place.path(name).read_text("utf-8").replace(old, new), "utf-8")
-        assert fresh.read_bytes() != place.path(name).read_bytes()
-        fresh.replace(place.path(name))
-
-    return act
+@action
+def replaced(place: Workplace, name: str, old: str, new: str, *, by: Callable[[Path, Path], object]) -> None:
+    """Put a file with another text in the place of one, by a function of the new file and of the name."""
+    fresh = place.path(name).with_name(f"elsewhere-{Path(name).name}")
+    fresh.write_text(place.path(name).read_text("utf-8").replace(old, new), "utf-8")
+    assert fresh.read_bytes() != place.path(name).read_bytes()
+    place.path(name).unlink()
+    by(fresh, place.path(name))
 
 
-def by_link(name: str, old: str, new: str, *, hard: bool = False) -> Action:
-    """Replace a file by a link to another one."""
-
-    def act(place: Workplace) -> None:
-        other = place.path(name).with_name("elsewhere-" + Path(name).name)
-        other.write_text(place.path(name).read_text("utf-8").replace(old, new), "utf-8")
-        place.path(name).unlink()
-        if hard:
-            os.link(other, place.path(name))
-        else:
-            place.path(name).symlink_to(other.name)
-
-    return act
+@action
+def link(place: Workplace, name: str, target: str) -> None:
+    """Make a link, or let a link lead somewhere else; `{folder}` in the target stands for the project's."""
+    path = place.path(name)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.unlink(missing_ok=True)
+    path.symlink_to(target.replace("{folder}", str(place.folder)))
 
 
-def as_link(name: str) -> Action:
+@action
+def as_link(place: Workplace, name: str) -> None:
     """Move a file or folder away and leave a symbolic link to it."""
+    path = place.path(name)
+    moved = path.rename(path.with_name(f"moved-{path.name}"))
+    path.symlink_to(moved.name)
 
-    def act(place: Workplace) -> None:
+
+@action
+def resolved(place: Workplace, name: str) -> None:
+    """Put what a link leads to in the place of the link."""
+    path = place.path(name)
+    target = path.resolve()
+    path.unlink()
+    target.rename(path)
+
+
+@action
+def touch(place: Workplace, *names: str, seconds: float | None = None) -> None:
+    """Give files, and all below folders, the present time or another one."""
+    for name in names:
         path = place.path(name)
-        moved = path.with_name(f"moved-{path.name}")
-        path.rename(moved)
-        path.symlink_to(moved.name)
-
-    return act
-
-
-def touch(*names: str) -> Action:
-    """Give files, or all below folders, the present time."""
-
-    def act(place: Workplace) -> None:
-        for name in names:
-            for path in _all(place.path(name)):
-                os.utime(path)
-
-    return act
-
-
-def touch_folder(name: str) -> Action:
-    """Give a folder alone the present time."""
-    return lambda place: os.utime(place.path(name))
+        for each in [path, *path.rglob("*")] if path.is_dir() else [path]:
+            os.utime(each, None if seconds is None else (seconds, seconds))
 
 
 def aged(*names: str) -> Action:
-    """Give files, or all below folders, a time long ago."""
-
-    def act(place: Workplace) -> None:
-        for name in names:
-            for path in _all(place.path(name)):
-                os.utime(path, (_OLD, _OLD))
-
-    return act
+    """Give files, and all below folders, a time long ago."""
+    return touch(*names, seconds=_OLD)
 
 
-def mode(bits: int, *names: str) -> Action:
+@action
+def mode(place: Workplace, bits: int, *names: str) -> None:
     """Change who may do what with files."""
-    return lambda place: [place.path(name).chmod(bits) for name in names] and None
+    for name in names:
+        place.path(name).chmod(bits)
 
 
-def recreate(name: str) -> Action:
+@action
+def recreate(place: Workplace, name: str) -> None:
     """Make a folder anew, its files in the reverse order."""
-
-    def act(place: Workplace) -> None:
-        path = place.path(name)
-        before = path.rename(path.with_name(f"{path.name}-before"))
-        path.mkdir()
-        for file in sorted(before.iterdir(), reverse=True):
-            shutil.copyfile(file, path / file.name)
-        shutil.rmtree(before)
-
-    return act
+    path = place.path(name)
+    before = path.rename(path.with_name(f"{path.name}-before"))
+    path.mkdir()
+    for file in sorted(before.iterdir(), reverse=True):
+        shutil.copyfile(file, path / file.name)
+    shutil.rmtree(before)
 
 
-def remove(*names: str) -> Action:
+@action
+def remove(place: Workplace, *names: str) -> None:
     """Remove files or whole folders, which must be there."""
-
-    def act(place: Workplace) -> None:
-        for name in names:
-            path = one(place, name)
-            if path.is_dir():
-                shutil.rmtree(path)
-            else:
-                path.unlink()
-
-    return act
+    for path in [one(place, name) for name in names]:
+        (shutil.rmtree if path.is_dir() else os.unlink)(path)
 
 
-def truncate(name: str) -> Action:
+@action
+def truncate(place: Workplace, name: str) -> None:
     """Cut a file in half."""
-
-    def act(place: Workplace) -> None:
-        path = one(place, name)
-        path.chmod(0o644)
-        os.truncate(path, path.stat().st_size // 2)
-
-    return act
+    path = one(place, name)
+    path.chmod(0o644)
+    os.truncate(path, path.stat().st_size // 2)
 
 
-def move(name: str, to: str) -> Action:
+@action
+def move(place: Workplace, name: str, to: str) -> None:
     """Rename a file or folder."""
-
-    def act(place: Workplace) -> None:
-        place.path(to).parent.mkdir(parents=True, exist_ok=True)
-        place.path(name).rename(place.path(to))
-
-    return act
+    place.path(to).parent.mkdir(parents=True, exist_ok=True)
+    place.path(name).rename(place.path(to))
 
 
-def copy(name: str, to: str) -> Action:
+@action
+def copy(place: Workplace, name: str, to: str) -> None:
     """Copy a file or folder."""
+    place.path(to).parent.mkdir(parents=True, exist_ok=True)
+    (shutil.copytree if place.path(name).is_dir() else shutil.copyfile)(place.path(name), place.path(to))
 
-    def act(place: Workplace) -> None:
-        source = place.path(name)
-        if source.is_dir():
-            shutil.copytree(source, place.path(to))
-        else:
-            _put(place.path(to), source.read_bytes())
 
-    return act
+@action
+def new_folder(place: Workplace, name: str) -> None:
+    """Make an empty folder."""
+    place.path(name).mkdir(parents=True)
 
 
 def one(place: Workplace, name: str) -> Path:
     """Return the first file that a name, perhaps with wildcards, means."""
-    if "*" not in name:
-        return place.path(name)
-    return min(place.folder.glob(name))
-
-
-def _put(path: Path, data: bytes) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(data)
-
-
-def _all(path: Path) -> list[Path]:
-    return [path, *path.rglob("*")] if path.is_dir() else [path]
+    return min(place.folder.glob(name)) if "*" in name else place.path(name)

@@ -1,14 +1,20 @@
-"""What mutations do around a project: the call, the environment, the machine, installed tools."""
+"""What mutations do around a project: the call, the environment, the machine, installed tools, the store, a kill."""
 
 from __future__ import annotations
 
+import json
+import mmap
 import os
 import shutil
+import signal
+import subprocess
+import sys
 from collections.abc import Callable
 from importlib import metadata
 from pathlib import Path
 
 import fake_wheels
+from mutations.actions import action
 from mutations.mutation import Action
 from mutations.workplace import Workplace
 
@@ -23,50 +29,33 @@ def build_with(*options: str) -> Action:
     return lambda place: place.only_build.extend(options)
 
 
-def variable(**values: str | None) -> Action:
+@action
+def variable(place: Workplace, **values: str | None) -> None:
     """Set environment variables; None takes one away. `{folder}` stands for the project's."""
-
-    def act(place: Workplace) -> None:
-        for name, value in values.items():
-            place.environment.pop(name, None)
-            if value is not None:
-                place.environment[name] = value.replace("{folder}", str(place.folder))
-
-    return act
+    for name, value in values.items():
+        place.environment.pop(name, None)
+        if value is not None:
+            place.environment[name] = value.replace("{folder}", str(place.folder))
 
 
-def new_folder(name: str) -> Action:
-    """Make an empty folder."""
-    return lambda place: place.path(name).mkdir(parents=True)
-
-
-def umask(bits: int) -> Action:
+@action
+def umask(place: Workplace, bits: int) -> None:
     """Let new files have other permissions."""
-
-    def act(place: Workplace) -> None:
-        place.umask = bits
-
-    return act
+    place.umask = bits
 
 
-def from_folder(name: str, recipe: str) -> Action:
+@action
+def from_folder(place: Workplace, name: str, recipe: str) -> None:
     """Call the program from another folder; `{folder}` in the recipe's path stands for the project's."""
-
-    def act(place: Workplace) -> None:
-        place.path(name).mkdir(exist_ok=True)
-        place.start = place.path(name)
-        place.recipe = recipe.replace("{folder}", str(place.folder))
-
-    return act
+    place.path(name).mkdir(exist_ok=True)
+    place.start = place.path(name)
+    place.recipe = recipe.replace("{folder}", str(place.folder))
 
 
-def named(recipe: str) -> Action:
+@action
+def named(place: Workplace, recipe: str) -> None:
     """Build a recipe of another name."""
-
-    def act(place: Workplace) -> None:
-        place.recipe = recipe
-
-    return act
+    place.recipe = recipe
 
 
 def elsewhere(place: Workplace) -> None:
@@ -77,24 +66,13 @@ def elsewhere(place: Workplace) -> None:
     place.folder = other
 
 
-def moved(place: Workplace) -> None:
-    """Rename the project's folder, and go on there."""
-    other = place.folder.with_name("renamed")
-    place.folder.rename(other)
-    place.environment = {k: v.replace(str(place.folder), str(other)) for k, v in place.environment.items()}
-    place.folder = other
-
-
-def tool(name: str, version: str = "9.9") -> Action:
+@action
+def tool(place: Workplace, name: str, version: str = "9.9") -> None:
     """Let a package seem to be installed in another version; the module that is imported stays."""
-
-    def act(place: Workplace) -> None:
-        site = place.folder.parent / "tools"
-        distribution(site, name, version)
-        if str(site) not in place.environment.get("PYTHONPATH", "").split(os.pathsep):
-            place.put_first(site)
-
-    return act
+    site = place.folder.parent / "tools"
+    distribution(site, name, version)
+    if str(site) not in place.environment.get("PYTHONPATH", "").split(os.pathsep):
+        place.put_first(site)
 
 
 def untool(place: Workplace) -> None:
@@ -107,22 +85,20 @@ def distribution(site: Path, name: str, version: str) -> None:
     fake_wheels.install(site, name, version, {})
 
 
-def tool_copy(name: str, *packages: str, into: str = "tools") -> Action:
+@action
+def tool_copy(place: Workplace, name: str, *packages: str, into: str = "tools") -> None:
     """Put a copy of an installed tool first on the import path: its metadata, and these of its packages."""
-
-    def act(place: Workplace) -> None:
-        site = place.folder.parent / into
-        info = Path(str(metadata.distribution(name)._path))
-        for folder in (info.name, *packages):
-            shutil.copytree(info.parent / folder, site / folder, ignore=shutil.ignore_patterns("__pycache__"))
-        place.put_first(site)
-
-    return act
+    site = place.folder.parent / into
+    info = Path(str(metadata.distribution(name)._path))
+    for folder in (info.name, *packages):
+        shutil.copytree(info.parent / folder, site / folder, ignore=shutil.ignore_patterns("__pycache__"))
+    place.put_first(site)
 
 
-def in_tool(name: str, change: Callable[[Path], object]) -> Action:
+@action
+def in_tool(place: Workplace, name: str, change: Callable[[Path], object]) -> None:
     """Change a file or folder of a tool's copy."""
-    return lambda place: change(place.folder.parent / "tools" / name) and None
+    change(place.folder.parent / "tools" / name)
 
 
 def patched(path: Path) -> None:
@@ -135,18 +111,15 @@ def patched(path: Path) -> None:
     assert path.stat().st_size == before.st_size
 
 
-def gpu(name: str, capability: str, driver: str) -> Action:
+@action
+def gpu(place: Workplace, name: str, capability: str, driver: str) -> None:
     """Let `nvidia-smi` tell of a GPU; a later one takes the place of an earlier."""
-
-    def act(place: Workplace) -> None:
-        programs = place.folder.parent / "programs"
-        programs.mkdir(exist_ok=True)
-        program = programs / "nvidia-smi"
-        program.write_text(f"#!/bin/sh\necho '{name}, {capability}, {driver}'\n")
-        program.chmod(0o755)
-        place.environment["PATH"] = f"{programs}{os.pathsep}{os.environ['PATH']}"
-
-    return act
+    programs = place.folder.parent / "programs"
+    programs.mkdir(exist_ok=True)
+    program = programs / "nvidia-smi"
+    program.write_text(f"#!/bin/sh\necho '{name}, {capability}, {driver}'\n")
+    program.chmod(0o755)
+    place.environment["PATH"] = f"{programs}{os.pathsep}{os.environ['PATH']}"
 
 
 def cpus(numbers: str) -> Action:
@@ -159,18 +132,15 @@ def architecture(name: str) -> Action:
     return lambda place: place.prefix.extend(["setarch", name])
 
 
-def cpuinfo(old: str, new: str) -> Action:
+@action
+def cpuinfo(place: Workplace, old: str, new: str) -> None:
     """Let /proc/cpuinfo tell of another CPU, in a mount namespace of the command's own."""
-
-    def act(place: Workplace) -> None:
-        text = Path("/proc/cpuinfo").read_text()
-        assert old in text, f"{old!r} is not in /proc/cpuinfo"
-        fake = place.folder.parent / "cpuinfo"
-        fake.write_text((fake.read_text() if fake.exists() else text).replace(old, new))
-        mount = 'mount --bind "$0" /proc/cpuinfo && exec "$@"'
-        place.prefix = ["unshare", "-m", "sh", "-c", mount, str(fake)]
-
-    return act
+    text = Path("/proc/cpuinfo").read_text()
+    assert old in text, f"{old!r} is not in /proc/cpuinfo"
+    fake = place.folder.parent / "cpuinfo"
+    fake.write_text((fake.read_text() if fake.exists() else text).replace(old, new))
+    mount = 'mount --bind "$0" /proc/cpuinfo && exec "$@"'
+    place.prefix = ["unshare", "-m", "sh", "-c", mount, str(fake)]
 
 
 def without_flag(flag: str) -> Action:
@@ -182,3 +152,54 @@ def built(place: Workplace) -> None:
     """Build, in the middle of a mutation."""
     run = place.build()
     assert run.code == 0, run.talk
+
+
+def answered(place: Workplace) -> None:
+    """Build until the snapshot answers, in the middle of a mutation."""
+    built(place)
+    built(place)
+
+
+@action
+def mapped(place: Workplace, name: str, old: bytes, new: bytes) -> None:
+    """Write through a mapping, build, and write to the same page of the same mapping again."""
+    assert len(old) == len(new)
+    with place.path(name).open("r+b") as file, mmap.mmap(file.fileno(), 0) as mapping:
+        at = mapping.find(old)
+        assert at >= 0
+        mapping[at : at + 1] = mapping[at : at + 1]
+        answered(place)
+        mapping[at : at + len(new)] = new
+
+
+def stored(job: str, file: str, act: Callable[[str], Action]) -> Action:
+    """Do something to a file of a job's artifact."""
+    return lambda place: act(f"{place.ended[job]['path']}/{file}")(place)
+
+
+def artifact(job: str, act: Callable[[str], Action]) -> Action:
+    """Do something to the whole artifact of a job."""
+    return lambda place: act(place.ended[job]["path"])(place)
+
+
+def record(job: str, act: Callable[[str], Action]) -> Action:
+    """Do something to the record of a job."""
+    return lambda place: act(f"cache/records/{place.ended[job]['key']}.json")(place)
+
+
+@action
+def killed(place: Workplace, *options: str, at: str) -> None:
+    """Begin a build, and kill it with all that it started once a job has begun."""
+    words = [sys.executable, "-m", "engine", "build", place.recipe, *place.options, *options, "--json"]
+    running = subprocess.Popen(
+        words, cwd=place.folder, env=place.environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+        text=True, start_new_session=True,
+    )  # fmt: skip
+    assert running.stdout is not None
+    for line in running.stdout:
+        event = json.loads(line)
+        if event["event"] == "start" and event["job"] == at:
+            break
+    os.killpg(running.pid, signal.SIGKILL)
+    running.wait()
+    running.stdout.close()

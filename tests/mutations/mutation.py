@@ -11,10 +11,6 @@ from mutations.workplace import Workplace
 Action = Callable[[Workplace], None]
 Rows = str | tuple[str, ...]
 """A row of a key, or several; `options.serving.largest` stands for every row below it, too."""
-ALL = ""
-"""The variant's name where a project has one variant."""
-
-
 MOUNT = "mount another /proc/cpuinfo"
 ARCHITECTURE = "call another architecture"
 CHOOSE = "choose some of several CPUs"
@@ -59,3 +55,28 @@ def changes(
 def nothing(says: str, project: str, *action: Action, **more: Any) -> Mutation:
     """Return a mutation after which nothing may be made again."""
     return Mutation(says, project, action, **more)
+
+
+_NEEDS = {
+    "fetch": (),
+    "export": ("fetch",),
+    "reference": ("fetch",),
+    "shape-infer": ("export",),
+    "fuse": ("shape-infer",),
+    "quantize": ("fuse",),
+    "validate": ("quantize", "reference", "fetch"),
+    "bench": ("validate", "export"),
+    "package": ("validate", "fetch"),
+}
+"""The jobs of a text model in int8, each with those that it takes something from, as the documentation draws them."""
+
+
+def split(jobs: str, row: str) -> tuple[dict[str, str], str]:
+    """Return which of some jobs `why` can be sure of, with their cause, and those that come behind one of these."""
+    chosen = jobs.split()
+    behind = {job for job in chosen if _above(job) & set(chosen)}
+    return {job: row for job in chosen if job not in behind}, " ".join(behind)
+
+
+def _above(job: str) -> set[str]:
+    return {job for need in _NEEDS[job] for job in (need, *_above(need))}

@@ -1,8 +1,7 @@
 """Links on the way to what a recipe names: what they lead to counts, not how; and what marks a project's root."""
 
-from mutations.actions import copy, edit, move, recipe, write
-from mutations.actions_around import build_with, new_folder
-from mutations.actions_links import answered, link, mapped, resolved
+from mutations.actions import copy, edit, link, move, new_folder, recipe, resolved, write
+from mutations.actions_around import answered, build_with, mapped
 from mutations.mutation import Action, Mutation, changes, nothing
 
 B, N = "bert", "net"

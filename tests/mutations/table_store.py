@@ -1,13 +1,10 @@
 """The store damaged: at most the job whose artifact it was is made again; what only speeds up or explains, none."""
 
 from mutations.actions import flip, recipe, remove, touch, truncate, write
-from mutations.actions_around import build_with
-from mutations.actions_store import artifact, killed, record, stored
+from mutations.actions_around import artifact, build_with, killed, record, stored
 from mutations.mutation import Mutation, Rows, changes, nothing
 
 B, N = "bert", "net"
-_WEIGHTS = "model.safetensors"
-_ONNX = "model.onnx"
 
 
 def _hurt(
@@ -22,42 +19,32 @@ def _hurt(
 
 
 TABLE = (
-    *_hurt("one bit of fetched weights, size and time kept", stored("fetch", _WEIGHTS, flip),
+    *_hurt("one bit of fetched weights, size and time kept", stored("fetch", "model.safetensors", flip),
             causes={"fetch": "artifact"}),
-    *_hurt("one bit of the exported model, size and time kept", stored("export", _ONNX, flip),
-            causes={"export": "artifact"}),
-    *_hurt("one bit of the quantized model, which is in the package, too", stored("quantize", _ONNX, flip),
+    *_hurt("one bit of the quantized model, which is in the package, too", stored("quantize", "model.onnx", flip),
            causes={"quantize": "artifact"}, spreads="validate package"),
     *_hurt("one bit of the package's configuration, size and time kept", stored("package", "tiny/config.pbtxt", flip),
            causes={"package": "artifact"}),
-    *_hurt("one bit of the answers of the original", stored("reference", "tensors.npz", flip),
-            causes={"reference": "artifact"}),
     *_hurt("one bit of the measurements", stored("bench", "latencies.json", flip), causes={"bench": "artifact"}),
     *_hurt("a file of an artifact cut in half", stored("fetch", "tokenizer.json", truncate),
             causes={"fetch": "artifact"}),
-    *_hurt("a file of an artifact removed", stored("fetch", "config.json", remove), causes={"fetch": "artifact"}),
     *_hurt("a whole artifact removed", artifact("fuse", remove), causes={"fuse": "artifact"}, spreads="quantize"),
     *_hurt("a record removed", record("reference", remove), causes={"reference": "record"}),
     *_hurt("a record emptied", record("export", lambda name: write(name, "")), causes={"export": "record"}),
     *_hurt("one bit of a record", record("shape-infer", lambda name: flip(name, at=40)),
             causes={"shape-infer": "record"}),
-    *_hurt("a record cut in half", record("package", truncate), causes={"package": "record"}),
     *_hurt("a network's fetched weights changed", stored("fetch", "net.data", flip), causes={"fetch": "artifact"},
            spreads="shape-infer fuse validate package", project=N),
     nothing("an artifact's files touched", B, artifact("export", touch)),
     nothing("the snapshots removed", B, remove("cache/snapshots")),
-    nothing("a snapshot cut in half", B, truncate("cache/snapshots/*")),
     nothing("one bit of a snapshot", B, flip("cache/snapshots/*", at=200)),
-    nothing("a snapshot emptied, without asking why", B, truncate("cache/snapshots/*"), asks_why=False),
-    nothing("the notes of last builds removed", B, remove("cache/heads")),
-    nothing("the notes of files removed", B, remove("cache/stat")),
-    nothing("the logs removed", B, remove("cache/logs")),
-    nothing("the locks removed", B, remove("cache/locks")),
+    nothing("a snapshot cut in half, without asking why", B, truncate("cache/snapshots/*"), asks_why=False),
+    nothing("the notes, the logs and the locks removed", B, remove("cache/heads", "cache/stat", "cache/logs",
+            "cache/locks")),
     nothing("the pool of contents removed", B, remove("cache/files")),
-    nothing("left-overs of a killed build", B, write("cache/staging/old/out/model.onnx", "half")),
-    nothing("a file of another program in the store", B, write("cache/README", "mine")),
+    nothing("left-overs of a killed build, and a file of another program", B,
+            write("cache/staging/old/out/model.onnx", "half"), write("cache/README", "mine")),
     nothing("killed while a job was forced", B, killed("--force", "fuse", at="fuse")),
-    nothing("killed while the first job was forced", B, killed("--force", "fetch", at="fetch")),
     changes("killed while a change was built", B, recipe("bench:", "bench:\n  threads: 1"), killed(at="bench"),
             causes={"bench": "options.threads"}),
     changes("killed while a change was built whose first step was done", N, recipe("[1, 2, 4]", "[2, 2, 5]"),

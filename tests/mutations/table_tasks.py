@@ -1,8 +1,7 @@
 """Edits of tasks, in a copy of the program's source tree: each counts for the jobs whose recipe is for it."""
 
 from mutations.actions import append, edit, write
-from mutations.graph import split
-from mutations.mutation import changes, nothing
+from mutations.mutation import changes, nothing, split
 
 SOURCE, RECIPE = "source", "task in recipe"
 _EDIT = "\n_EDITED = 1\n"
@@ -24,17 +23,12 @@ def _edited(project: str, file: str, jobs: str):
     )  # fmt: skip
 
 
-def _unused(file: str):
-    return nothing(f"{file} edited, of no use to the project: {RECIPE}", RECIPE, append(f"src/engine/{file}.py", _EDIT))
-
-
 TABLE = (
     _edited(RECIPE, "tasks/text_classification", _LOADS),
     _edited(RECIPE, "kit/triton/answers/classes", "package"),
-    _unused("tasks/question_answering"),
-    _unused("tasks/text_generation"),
-    _unused("tasks/image_classification"),
-    _unused("kit/triton/answers/spans"),
+    nothing("tasks and answers edited that are of no use to the recipe", RECIPE,
+            *(append(f"src/engine/{file}.py", _EDIT) for file in ("tasks/question_answering", "tasks/text_generation",
+            "tasks/image_classification", "kit/triton/answers/spans"))),
     # Where only the checkpoint says the task, each counts that one can name.
     _edited(SOURCE, "tasks/text_classification", _LOADS),
     _edited(SOURCE, "tasks/question_answering", _LOADS),

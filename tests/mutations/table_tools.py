@@ -5,8 +5,7 @@ from importlib import metadata
 from pathlib import Path
 
 from mutations.actions_around import built, in_tool, patched, tool, tool_copy
-from mutations.graph import split
-from mutations.mutation import Action, changes, nothing
+from mutations.mutation import Action, changes, nothing, split
 
 from engine.text import distribution
 
@@ -66,13 +65,12 @@ def _kept(says: str, *change: Action):
 
 
 _CODE = (
-    _kept("as it is"),
-    _kept("its modules touched", in_tool(_MODULE, Path.touch)),
-    _kept("a stub more", in_tool("tritonclient/utils/__init__.pyi", lambda path: path.write_text("x: int"))),
-    _kept("a document more", in_tool("tritonclient/READ.md", lambda path: path.write_text("read"))),
-    _kept("a test more", in_tool("tritonclient/tests/test_it.py",
-                                 lambda path: path.parent.mkdir() or path.write_text("x = 1"))),
-    _kept("another installer", in_tool(f"{_INFO}/INSTALLER", lambda path: path.write_text("uv"))),
+    _kept("as it is, but for its times", in_tool(_MODULE, Path.touch)),
+    _kept("with files more that no program runs, from another installer",
+          in_tool("tritonclient/utils/__init__.pyi", lambda path: path.write_text("x: int")),
+          in_tool("tritonclient/READ.md", lambda path: path.write_text("read")),
+          in_tool("tritonclient/tests/test_it.py", lambda path: path.parent.mkdir() or path.write_text("x = 1")),
+          in_tool(f"{_INFO}/INSTALLER", lambda path: path.write_text("uv"))),
     _kept("its metadata removed", in_tool(_INFO, shutil.rmtree)),
     _kept("its package removed", in_tool("tritonclient", shutil.rmtree)),
     _kept("in another folder", tool_copy("tritonclient", "tritonclient", into="more tools")),
@@ -94,5 +92,6 @@ _CODE = (
 TABLE = (
     *_CODE,
     *(_upgraded(name) for name in _USED_BY),
-    *(nothing(f"another {name}", B, tool(name, _NEWER.get(name, "9.9"))) for name in _UNUSED),
+    nothing("another version of all that no step uses", B,
+            *(tool(name, _NEWER.get(name, "9.9")) for name in _UNUSED)),
 )  # fmt: skip

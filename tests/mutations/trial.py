@@ -55,7 +55,7 @@ def settle(place: Workplace) -> frozenset[str]:
     rebuilt, _ = _rebuilt(first, frozenset())
     assert not rebuilt, f"the mere copy made {sorted(rebuilt)} again"
     place.ended = {_job(event, frozenset()): event for event in first.events if event["event"] == "end"}
-    second = place.build()
+    second = place.build(anew=True)
     assert not second.imported & HEAVY, "no snapshot answered an up-to-date build"
     return frozenset(event["recipe"] for event in first.events if event["event"] == "plan")
 
@@ -166,7 +166,7 @@ def _packages_are_whole(place: Workplace, run: Run) -> None:
 
 
 def _again(place: Workplace, mutation: Mutation) -> None:
-    again = place.build()
+    again = place.build(anew=True)
     assert again.code == mutation.exit
     rebuilt, _ = _rebuilt(again, frozenset())
     assert not rebuilt, f"the next build made {sorted(rebuilt)} again"

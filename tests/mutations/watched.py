@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from mutations.actions import append, copy, edit, flip, move, remove, rewrite, write
+from mutations.actions import append, copy, edit, flip, link, move, remove, rewrite, write
 from mutations.actions_around import distribution
 from mutations.mutation import Action
 from mutations.workplace import Workplace
@@ -100,17 +100,8 @@ def anything(_row: str) -> bool:
     return True
 
 
-def _link(name: str, target: str) -> Action:
-    def act(place: Workplace) -> None:
-        place.path(name).unlink(missing_ok=True)
-        place.path(name).symlink_to(target)
-
-    return act
-
-
 def _lock(place: Workplace) -> None:
-    run = place._run("lock", place.recipe)
-    assert run.code == 0, run.talk
+    place.lock()
     place.options.append("--locked")
 
 
@@ -167,9 +158,9 @@ KINDS: Mapping[str, Kind] = {
     "the records, where a job waits": Kind("gpu", _more_records, named("cache/records")),
     "a program that is absent": Kind("gpu", _no_gpu, named("programs/nvidia-smi"), "absent", (_programs,)),
     "the head": Kind(S, remove("cache/heads/*.json"), anything, "notes"),
-    "a link inside a link's target": Kind(B, _link("hop", "v2"), named("hop"), "way",
-            (move("model", "v1"), copy("v1", "v2"), edit("v2/config.json", '"gelu"', '"relu"'), _link("hop", "v1"),
-             _link("model", "hop"))),
+    "a link inside a link's target": Kind(B, link("hop", "v2"), named("hop"), "way",
+            (move("model", "v1"), copy("v1", "v2"), edit("v2/config.json", '"gelu"', '"relu"'), link("hop", "v1"),
+             link("model", "hop"))),
     "the root of the project": Kind(S, lambda place: place.path("recipes/.git").mkdir(), anything, "roots",
             (_in_recipes,)),
 }  # fmt: skip

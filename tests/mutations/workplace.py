@@ -10,6 +10,7 @@ import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import forks
 import tiny_project
 
 HEAVY = tiny_project.HEAVY | {"engine.api"}
@@ -32,7 +33,8 @@ class Run:
     code: int
     out: str
     talk: str
-    imported: frozenset[str]
+    imported: frozenset[str] | None
+    """The modules that the command imported; None for a fork, which has all of them."""
 
     @property
     def events(self) -> list[dict]:
@@ -60,36 +62,38 @@ class Workplace:
     def path(self, name: str) -> Path:
         return self.folder / name
 
-    def build(self) -> Run:
-        return self._run("build", self.recipe, *self.options, *self.only_build, "--json")
+    def build(self, *, anew: bool = False) -> Run:
+        """Build; `anew` starts Python, so that what is imported can be told."""
+        return self._run("build", self.recipe, *self.options, *self.only_build, "--json", anew=anew)
 
     def why(self) -> list[dict]:
         run = self._run("why", self.recipe, *self.options, "--json")
         assert run.code == 0, run.talk
         return json.loads(run.out)
 
+    def lock(self) -> None:
+        run = self._run("lock", self.recipe)
+        assert run.code == 0, run.talk
+
     def put_first(self, folder: Path) -> None:
         """Let Python find modules and packages in a folder before all others."""
         before = self.environment.get("PYTHONPATH")
         self.environment["PYTHONPATH"] = os.pathsep.join([str(folder), *([before] if before else [])])
 
-    def _run(self, *words: str) -> Run:
-        done = subprocess.run(
-            [*self.prefix, sys.executable, "-X", "importtime", "-m", "engine", *words],
-            cwd=self.start or self.folder,
-            env=self.environment,
-            capture_output=True,
-            text=True,
-            timeout=_SECONDS,
-            check=False,
-            umask=self.umask,
-        )
-        talk, imported = [], set()
-        for line in done.stderr.splitlines():
-            timed = re.fullmatch(r"import time:.*\|.*\| +([\w.]+)", line)
-            if timed is not None:
-                imported.add(timed[1])
-            elif not line.startswith("import time:"):
-                talk.append(line)
+    def _run(self, *words: str, anew: bool = False) -> Run:
+        folder = self.start or self.folder
+        is_fork = not (anew or self.prefix or self.umask != -1) and forks.suits(self.environment)
+        if is_fork:
+            done = forks.run(words, folder, self.environment, seconds=_SECONDS)
+        else:
+            done = subprocess.run(
+                [*self.prefix, sys.executable, "-X", "importtime", "-m", "engine", *words],
+                cwd=folder, env=self.environment, capture_output=True, text=True, timeout=_SECONDS, check=False,
+                umask=self.umask,
+            )  # fmt: skip
         assert "Traceback" not in done.stderr, done.stderr
-        return Run(done.returncode, done.stdout, "\n".join(talk), frozenset(imported))
+        lines = done.stderr.splitlines()
+        timed = [re.fullmatch(r"import time:.*\|.*\| +([\w.]+)", line) for line in lines]
+        talk = "\n".join(line for line in lines if not line.startswith("import time:"))
+        imported = None if is_fork else frozenset(match[1] for match in timed if match is not None)
+        return Run(done.returncode, done.stdout, talk, imported)

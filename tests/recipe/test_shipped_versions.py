@@ -11,16 +11,18 @@ from engine.text.versions import agrees
 ROOT = Path(__file__).parents[2]
 
 
-def test_the_extra_tensorrt_installs_the_version_that_the_shipped_recipes_name():
+def pinned():
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
-    [pinned] = [each.removeprefix("tensorrt==") for each in extras["tensorrt"] if each.startswith("tensorrt==")]
+    [version] = [each.removeprefix("tensorrt==") for each in extras["tensorrt"] if each.startswith("tensorrt==")]
+    return version
+
+
+def test_the_extra_tensorrt_installs_the_version_that_the_shipped_recipes_name():
     recipes = [yaml.safe_load(path.read_text()) for path in sorted((ROOT / "recipes").rglob("*.yaml"))]
     named = [each["tensorrt"]["version"] for each in recipes if each and "version" in (each.get("tensorrt") or {})]
     assert named
-    assert {str(version) for version in named} == {pinned}
+    assert {str(version) for version in named} == {pinned()}
 
 
 def test_a_triton_image_loads_what_the_extra_tensorrt_builds():
-    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
-    [pinned] = [each.removeprefix("tensorrt==") for each in extras["tensorrt"] if each.startswith("tensorrt==")]
-    assert [image.tag for image in triton_images.IMAGES if agrees(pinned, image.tensorrt)] == ["25.06-py3"]
+    assert [image.tag for image in triton_images.IMAGES if agrees(pinned(), image.tensorrt)] == ["25.06-py3"]

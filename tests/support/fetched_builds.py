@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import io
 import json
-import os
 import shutil
 import time
 from dataclasses import dataclass
@@ -105,11 +104,3 @@ def exchange(one: Path, other: Path) -> None:
 def copied(template: Path, folder: Path) -> Path:
     """Copy a folder with its links."""
     return Path(shutil.copytree(template, folder, symlinks=True, copy_function=shutil.copy2))
-
-
-def keeps_times(path: Path, content: bytes) -> None:
-    """Write a file in place, and give the file the modification time that it had."""
-    before = path.stat()
-    with path.open("r+b") as file:
-        file.write(content)
-    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))

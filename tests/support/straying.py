@@ -32,11 +32,9 @@ class Stray(Step):
         """Do no harm."""
 
     def fork_and_return(self, out: Path) -> None:
-        """Return twice, in two processes."""
         os.fork()
 
     def fork_and_wait(self, out: Path) -> None:
-        """Return twice, the copy first."""
         pid = os.fork()
         if pid:
             os.waitpid(pid, 0)
@@ -62,7 +60,6 @@ class Stray(Step):
             os._exit(0)
 
     def exec(self, out: Path) -> None:
-        """Become another program."""
         os.execv("/bin/true", ["/bin/true"])
 
     def close_all(self, out: Path) -> None:
@@ -70,11 +67,9 @@ class Stray(Step):
         os.closerange(3, 4096)
 
     def close_standard(self, out: Path) -> None:
-        """Close standard input and output, too."""
         os.closerange(0, 4096)
 
     def scribble(self, out: Path) -> None:
-        """Write junk to every descriptor."""
         for number in range(3, 1024):
             try:
                 os.write(number, b'{"id": "x", "pid": 1, "answer": "{}"}\\njunk\\n')
@@ -106,5 +101,4 @@ class Stray(Step):
         threading.Thread(target=time.sleep, args=(60,)).start()
 
     def signal_group(self, out: Path) -> None:
-        """Kill its own process group."""
         os.killpg(0, signal.SIGKILL)

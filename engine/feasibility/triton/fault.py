@@ -32,10 +32,7 @@ class Fault(Exception):  # noqa: N818 - a Fault becomes a RecipeError or a StepE
 
 @dataclass(frozen=True)
 class ConfigTensor:
-    """An input or output in the terms of config.pbtxt; a field that is not known is None.
-
-    `dims` leave out the batch axis, which Triton adds by itself.
-    """
+    """An input or output as config.pbtxt has it: `dims` without the batch axis; None for what is not known."""
 
     data_type: str | None = None
     dims: tuple[int, ...] | None = None

@@ -90,11 +90,7 @@ def _parts(shape: list[int]) -> list[int]:
 
 
 def _takes_ragged(own: ConfigTensor, about: About) -> bool:
-    """Tell whether Triton may join the rows of several requests into a single row for the model.
-
-    The rows may also be joined in a model that runs no graph, and where the dims of the input or the model's
-    max_batch_size are not known.
-    """
+    """Tell whether Triton may join rows of requests into one; true, too, where dims or max_batch_size are unknown."""
     if about.batch == 0:
         return False
     if about.backend not in _ENGINES or own.dims is None or about.batch is None:

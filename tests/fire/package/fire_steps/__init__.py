@@ -1,1 +1,1 @@
-"""Eight small steps, brought by another package: what builds under fire are made of."""
+"""Steps of another package."""
