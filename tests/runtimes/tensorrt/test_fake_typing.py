@@ -33,6 +33,7 @@ def test_the_fake_refuses_what_is_refused(case, fake_tensorrt, tmp_path, monkeyp
     assert case.refused in error
 
 
+@pytest.mark.sample(16)
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_tensorrt_rtx_gives_the_same_verdict(case, tmp_path):
     pytest.importorskip("tensorrt_rtx", reason="the extra `rtx` is not installed: Linux on x86_64 has it")
