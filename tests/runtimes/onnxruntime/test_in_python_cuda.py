@@ -122,13 +122,6 @@ def test_a_model_with_nodes_on_the_cpu_has_no_graphs_and_pays_for_no_padding(fol
     assert inner.runs == [(-1, (("attention_mask", (1, 5)), ("input_ids", (1, 5))))]
 
 
-def test_without_profiles_of_one_size_nothing_is_captured(folder, monkeypatch):
-    fake = fake_cuda_provider.install(monkeypatch)
-    session = opened(folder, facts=None)
-    assert "enable_cuda_graph" not in fake.opened[0].settings
-    session(texts(2, 5), ["logits"])
-
-
 def test_a_model_that_cannot_be_padded_is_replayed_at_its_exact_sizes_only(folder, monkeypatch):
     fake = fake_cuda_provider.install(monkeypatch)
     session = opened(folder, facts={**FACTS, "rows": None, "tokens": None, "outputs": {"logits": [None, None]}})
@@ -153,8 +146,9 @@ def test_the_gpu_is_that_of_triton_s_instance(folder, monkeypatch, of_the_instan
     fake = fake_cuda_provider.install(monkeypatch)
     if of_the_instance:
         monkeypatch.setenv(in_python_cuda.GPU, of_the_instance)
-    opened(folder, **stated)
-    assert fake.opened[0].settings["device_id"] == device
+    session = opened(folder, facts=None, **stated)
+    assert fake.opened[0].settings == {"device_id": device}, "without profiles of one size nothing is captured"
+    session(texts(2, 5), ["logits"])
 
 
 def test_shapes_that_contradict_each_other_are_the_client_s_mistake(folder):
