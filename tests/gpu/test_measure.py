@@ -4,13 +4,13 @@ All numbers here are made up, and appear nowhere else.
 """
 
 import argparse
-import dataclasses
 import importlib.util
 import json
 import time
 from pathlib import Path
 from types import SimpleNamespace
 
+import fake_nvidia
 import gpu_floor
 import gpu_parts
 import gpu_probe
@@ -266,7 +266,6 @@ def test_bert_base_is_written_with_random_weights_and_the_tokenizer_of_minilm(tm
 
 
 def test_a_way_that_builds_nothing_for_the_gpu_is_left_out(monkeypatch):
-    sizes = {field.name: 0 for field in dataclasses.fields(cuda.CudaDevice)} | {"name": "NVIDIA H100 80GB HBM3"}
-    monkeypatch.setattr(cuda, "devices", lambda: (cuda.CudaDevice(**sizes),))
+    monkeypatch.setattr(cuda, "devices", lambda: (fake_nvidia.device("NVIDIA H100 80GB HBM3", 90),))
     monkeypatch.setattr(ways, "MODEL", "engine")
     assert ways.Way("tensorrt-rtx", "fp16").missing() == "tensorrt-rtx builds nothing for the H100 (SM90)"
