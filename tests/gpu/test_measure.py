@@ -14,7 +14,6 @@ import fake_nvidia
 import gpu_floor
 import gpu_parts
 import gpu_probe
-import gpu_rows
 import gpu_ways as ways
 import graphs
 import models
@@ -71,53 +70,49 @@ def test_a_row_is_written_after_each_part_and_a_crash_loses_none(tmp_path, measu
     file = tmp_path / "rows.jsonl"
     crashed = Parts("a", "b", "c", crash={"b"})
     with pytest.raises(KeyboardInterrupt):
-        measure.measure(crashed.parts, gpu_rows.Rows(file, MACHINE), options())
+        measure.measure(crashed.parts, measure.Rows(file, MACHINE), options())
     assert [row.get("part") for row in lines(file)] == [None, "a"]
     later = Parts("a", "b", "c")
-    measure.measure(later.parts, gpu_rows.Rows(file, MACHINE), options())
+    measure.measure(later.parts, measure.Rows(file, MACHINE), options())
     assert later.ran == ["b", "c"]
     assert [row.get("part") for row in lines(file)] == [None, "a", "b", "c"]
 
 
 def test_a_part_that_failed_has_the_reason_and_is_tried_again(tmp_path, measure):
     file = tmp_path / "rows.jsonl"
-    measure.measure(Parts("a", "b", fail={"a"}).parts, gpu_rows.Rows(file, MACHINE), options())
+    measure.measure(Parts("a", "b", fail={"a"}).parts, measure.Rows(file, MACHINE), options())
     assert lines(file)[1]["why"] == "no g++ here"
     later = Parts("a", "b")
-    rows = gpu_rows.Rows(file, MACHINE)
+    rows = measure.Rows(file, MACHINE)
     measure.measure(later.parts, rows, options())
     assert later.ran == ["a"]
-    assert "why" not in gpu_rows.Rows(file, MACHINE).by_part["a"]
-
-
-def test_everything_is_measured_again_where_that_is_said(tmp_path, measure):
-    for given in ({}, {"again": True}):
-        parts = Parts("a", "b")
-        measure.measure(parts.parts, gpu_rows.Rows(tmp_path / "rows.jsonl", MACHINE), options(**given))
-        assert parts.ran == ["a", "b"]
+    assert "why" not in measure.Rows(file, MACHINE).by_part["a"]
+    again = Parts("a", "b")
+    measure.measure(again.parts, measure.Rows(file, MACHINE), options(again=True))
+    assert again.ran == ["a", "b"], "everything, where that is said"
 
 
 def test_no_part_begins_when_the_time_is_over(tmp_path, measure, capsys):
     parts = Parts("a", "b")
     clock = iter([0, 1, 2, 3, 61]).__next__
-    measure.measure(parts.parts, gpu_rows.Rows(tmp_path / "rows.jsonl", MACHINE), options(), clock=clock)
+    measure.measure(parts.parts, measure.Rows(tmp_path / "rows.jsonl", MACHINE), options(), clock=clock)
     assert parts.ran == ["a"]
     assert "b: the time is over" in capsys.readouterr().err
 
 
-def test_a_line_that_a_crash_has_cut_off_is_dropped(tmp_path):
+def test_a_line_that_a_crash_has_cut_off_is_dropped(tmp_path, measure):
     file = tmp_path / "rows.jsonl"
-    gpu_rows.Rows(file, MACHINE).add("a", {"value": 1})
+    measure.Rows(file, MACHINE).add("a", {"value": 1})
     whole = file.read_text()
     file.write_text(whole + '{"part": "b", "val')
-    assert [*gpu_rows.Rows(file, MACHINE).by_part] == ["a"]
+    assert [*measure.Rows(file, MACHINE).by_part] == ["a"]
     assert file.read_text() == whole
 
 
-def test_the_rows_of_another_machine_are_not_mixed_with_those_of_this_one(tmp_path):
-    gpu_rows.Rows(tmp_path / "rows.jsonl", MACHINE)
-    with pytest.raises(gpu_rows.WrongMachineError):
-        gpu_rows.Rows(tmp_path / "rows.jsonl", {**MACHINE, "versions": "torch 2."})
+def test_the_rows_of_another_machine_are_not_mixed_with_those_of_this_one(tmp_path, measure):
+    measure.Rows(tmp_path / "rows.jsonl", MACHINE)
+    with pytest.raises(measure.WrongMachineError):
+        measure.Rows(tmp_path / "rows.jsonl", {**MACHINE, "versions": "torch 2."})
 
 
 def test_a_program_that_does_not_end_is_ended_with_what_it_has_started(tmp_path):
