@@ -35,14 +35,26 @@ def machine(monkeypatch):
     return be
 
 
-def test_on_the_very_gpu_with_another_tensorrt_nothing_is_to_be_run_elsewhere(machine):
-    machine("Tesla T4", tensorrt="11.1.0.9")
+@pytest.mark.parametrize(
+    ("gpus", "tensorrt", "has_gpu", "advice"),
+    [
+        (["Tesla T4"], "11.1.0.9", True,
+         ('this machine has Tesla T4 (sm_75), but tensorrt 11.1.0.9 instead of 10.x; pip install "tensorrt==10.*", '
+         'then run the same command again (or change the recipe: version: "11.1.0.9")')),
+        (["Tesla T4"], tools.MISSING, True,
+         ('this machine has Tesla T4 (sm_75), but tensorrt is not installed; pip install "tensorrt==10.*", '
+         "then run the same command again")),
+        (["NVIDIA RTX 2080 Ti"], "10.11.0.33", False,
+         ("this machine has NVIDIA RTX 2080 Ti (sm_75); for it, a recipe says `target.device: RTX 2080 Ti`; "
+         "run the same command there with this cache (copy cache/ along, or share it)")),
+        ([], "10.11.0.33", False, "run the same command there with this cache (copy cache/ along, or share it)"),
+    ],
+    ids=["another TensorRT", "no TensorRT", "another GPU", "no GPU"],
+)  # fmt: skip
+def test_the_advice_says_what_is_here_and_what_to_do(machine, gpus, tensorrt, has_gpu, advice):
+    machine(*gpus, tensorrt=tensorrt)
     lack = requirements.lack(T4)
-    assert lack.has_gpu
-    assert lack.advice == (
-        "this machine has Tesla T4 (sm_75), but tensorrt 11.1.0.9 instead of 10.x; "
-        'pip install "tensorrt==10.*", then run the same command again (or change the recipe: version: "11.1.0.9")'
-    )
+    assert (lack.has_gpu, lack.advice) == (has_gpu, advice)
 
 
 def test_the_advice_names_no_release_that_pip_lacks(machine):
@@ -70,29 +82,6 @@ def test_pips_version_without_a_build_does_for_the_image_and_after_a_post_releas
     assert requirements.lack(T4.model_copy(update={"version": "10.0.1.6"})) is None
     machine("Tesla T4", tensorrt="10.7.0.post1")
     assert requirements.lack(T4.model_copy(update={"version": "10.7.0.23"})) is None
-
-
-def test_on_the_very_gpu_without_tensorrt_the_advice_is_to_install_it(machine):
-    machine("Tesla T4")
-    assert requirements.lack(T4).advice == (
-        'this machine has Tesla T4 (sm_75), but tensorrt is not installed; pip install "tensorrt==10.*", '
-        "then run the same command again"
-    )
-
-
-def test_on_another_gpu_the_advice_names_it(machine):
-    machine("NVIDIA RTX 2080 Ti", tensorrt="10.11.0.33")
-    advice = requirements.lack(T4).advice
-    assert advice == (
-        "this machine has NVIDIA RTX 2080 Ti (sm_75); for it, a recipe says `target.device: RTX 2080 Ti`; "
-        "run the same command there with this cache (copy cache/ along, or share it)"
-    )
-
-
-def test_without_a_gpu_the_advice_is_only_to_go_where_one_is(machine):
-    machine(tensorrt="10.11.0.33")
-    assert requirements.lack(T4).advice.startswith("run the same command there")
-    assert not requirements.lack(T4).has_gpu
 
 
 def test_libraries_that_the_tool_loads_and_does_not_bring_are_lacking(machine, monkeypatch):

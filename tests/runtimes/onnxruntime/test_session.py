@@ -1,5 +1,6 @@
-"""Sessions of ONNX Runtime: threads, levels, inputs, and errors that name what is wrong."""
+"""Sessions of ONNX Runtime: threads, levels, inputs, session.json, and errors that name what is wrong."""
 
+import json
 from pathlib import Path
 
 import graphs
@@ -13,6 +14,7 @@ from engine.errors import StepError
 from engine.kit.onnx import onnx_files
 from engine.runtimes.onnxruntime import session as ort
 from engine.runtimes.onnxruntime import session_options
+from engine.runtimes.onnxruntime.session_options import SavedOptions
 
 
 @pytest.fixture
@@ -106,3 +108,27 @@ def test_integers_and_floats_are_cast_to_their_width_and_a_float_is_no_index(tmp
     assert ort.run(ort.session(tmp_path), fed)["y"].shape == (2, 2)
     with pytest.raises(StepError, match="cannot run the model"):
         ort.run(ort.session(tmp_path), fed | {"ids": np.array([1.5])})
+
+
+def test_options_are_read_as_they_were_saved(tmp_path):
+    assert session_options.read(tmp_path) == SavedOptions()
+    session_options.save(tmp_path, level="basic", disabled=("SkipLayerNormFusion",))
+    options = {"disabled_optimizers": ["SkipLayerNormFusion"], "graph_optimization_level": "basic"}
+    assert json.loads((tmp_path / "session.json").read_text()) == options
+    assert session_options.read(tmp_path) == SavedOptions("basic", ("SkipLayerNormFusion",))
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("{", "session.json is no JSON"),
+        ("[]", "session.json asks for something unknown"),
+        ('{"graph_optimization_level": "fast"}', "levels are disabled, basic, extended, all"),
+        ('{"threads": 3}', "it may say disabled_optimizers and graph_optimization_level"),
+    ],
+)
+def test_a_wrong_session_json_is_explained(tmp_path, text, complaint):
+    (tmp_path / "session.json").write_text(text)
+    with pytest.raises(StepError) as caught:
+        session_options.read(tmp_path)
+    assert complaint in str(caught.value)
