@@ -52,7 +52,7 @@ class Execution(Frozen):
         hardware = None if self.hardware is None else self.hardware.driven_for(runtime)
         return self.model_copy(update={"runtime": runtime, "options": self.options[runtime], "hardware": hardware})
 
-    def of_model(self, directory: Path) -> Execution:
+    def of_model(self, directory: Path) -> Self:
         """Return how the built model in `directory` is run: by the runtime that its build chose, if it chose one."""
         return self.by.chosen(directory, self)
 
@@ -94,5 +94,5 @@ class Execution(Frozen):
         return tuple(dict.fromkeys(tool for each in self._runs for tool in each.by.package_tools()))
 
     @property
-    def _runs(self) -> tuple[Execution, ...]:
+    def _runs(self) -> tuple[Self, ...]:
         return self.by.executions(self)

@@ -17,7 +17,7 @@ from engine.runtimes.runtime import Runtime
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
-    from engine.recipe.schema import Recipe
+    from engine.runtimes.recipes import RecipeView
 
 
 _SPEC = "spec"
@@ -51,7 +51,7 @@ def find(name: str) -> Runtime:
     )
 
 
-def of(recipe: Recipe) -> Runtime:
+def of(recipe: RecipeView) -> Runtime:
     """Return the runtime that a recipe names in `target.runtime`."""
     return find(recipe.target.runtime)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from engine.runtimes.served import Served, plain
 from engine.runtimes.support import Support, Way
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from types import ModuleType
 
     from engine.gpus.libraries import Libraries
-    from engine.recipe.schema import Recipe, TargetSection
-    from engine.runtimes.execution import Execution
+    from engine.runtimes.recipes import ExecutionView, RecipeView, TargetView
     from engine.runtimes.runner import RivalModel, Runner
 
 
+E = TypeVar("E", bound="ExecutionView")
 GPU_FACTS = ("cuda.runtime", "device.name", "device.sm", "gpu.driver")
 """Facts in the key of every job that runs on a GPU.
 
@@ -74,7 +74,7 @@ class Runtime(Support):
 
     # A name that stands for several runtimes.
 
-    def candidates(self, recipe: Recipe) -> tuple[str, ...]:
+    def candidates(self, recipe: RecipeView) -> tuple[str, ...]:
         """Return the runtimes that a build measures for this recipe, to keep the fastest that validates.
 
         The first is the default: it is kept where no other is measurably faster. Empty for a runtime that builds as it
@@ -82,42 +82,42 @@ class Runtime(Support):
         """
         return ()
 
-    def takes_part(self, recipe: Recipe) -> bool:
+    def takes_part(self, recipe: RecipeView) -> bool:
         """Return whether this runtime is one of the candidates of a recipe whose runtime stands for several."""
         return True
 
-    def executions(self, execution: Execution) -> tuple[Execution, ...]:
+    def executions(self, execution: E) -> tuple[E, ...]:
         """Return the ways in which the built model may be run: one for each candidate of a runtime that has some."""
         return (execution,)
 
-    def chosen(self, directory: Path, execution: Execution) -> Execution:
+    def chosen(self, directory: Path, execution: E) -> E:
         """Return how the built model in `directory` is run: by the runtime that its build chose, if it chose one."""
         return execution
 
-    def default_provider(self, target: TargetSection) -> str | None:
+    def default_provider(self, target: TargetView) -> str | None:
         """Return the value of `target.provider` that stands for none; None for a runtime without providers."""
         return None
 
     # The options, packages and facts that the results of the runtime depend on.
 
-    def execution(self, recipe: Recipe) -> Mapping[str, Any]:
+    def execution(self, recipe: RecipeView) -> Mapping[str, Any]:
         """Return the options with which the recipe's model is run: JSON values, which become rows of keys."""
         options = recipe.runtimes.get(self.name, {})
         return {} if self.options_model is None else canonical.encode(self.options_model.model_validate(options))
 
-    def tool(self, target: TargetSection) -> str | None:
+    def tool(self, target: TargetView) -> str | None:
         """Return the name of the Python distribution that runs models on the GPU; None on a CPU."""
         return None
 
-    def tool_version(self, recipe: Recipe) -> str | None:
+    def tool_version(self, recipe: RecipeView) -> str | None:
         """Return the versions of the distribution `tool` that the recipe allows, as "10.x"; None for any version."""
         return None
 
-    def libraries(self, execution: Execution) -> Libraries | None:
+    def libraries(self, execution: ExecutionView) -> Libraries | None:
         """Return the shared libraries that the distribution `tool` loads and does not bring; None if it brings all."""
         return None
 
-    def tools(self, execution: Execution) -> tuple[str, ...]:
+    def tools(self, execution: ExecutionView) -> tuple[str, ...]:
         """Return the names of the distributions that the model's outputs depend on."""
         return ("numpy",)
 
@@ -125,11 +125,11 @@ class Runtime(Support):
         """Return the names of the distributions that the runtime's part of a package depends on."""
         return ()
 
-    def facts(self, execution: Execution) -> tuple[str, ...]:
+    def facts(self, execution: ExecutionView) -> tuple[str, ...]:
         """Return the names of the facts of the machine that the model's outputs depend on."""
         return ("cpu.isa",)
 
-    def latency_facts(self, execution: Execution) -> tuple[str, ...]:
+    def latency_facts(self, execution: ExecutionView) -> tuple[str, ...]:
         """Return the names of further facts of the machine, on which only the model's latency depends."""
         return ()
 
@@ -137,11 +137,11 @@ class Runtime(Support):
         """Return the names of the distributions that a rival's latency depends on; `library` defines the model."""
         return ()
 
-    def as_rival(self, execution: Execution) -> Execution:
+    def as_rival(self, execution: E) -> E:
         """Return how the runtime runs as a rival: on the device of `execution`, with its default options."""
         return execution.model_copy(update={"runtime": self.name, "options": {}})
 
-    def graphed(self, execution: Execution) -> Execution | None:
+    def graphed(self, execution: E) -> E | None:
         """Return how `bench` also runs the model of `execution`, with CUDA graphs; None where it is run in one way."""
         return None
 
@@ -158,7 +158,7 @@ class Runtime(Support):
     def runner(
         self,
         directory: Path,
-        execution: Execution,
+        execution: ExecutionView,
         *,
         name: str = "built",
         threads: int = 0,
@@ -172,7 +172,9 @@ class Runtime(Support):
         """
         return self._module(self.work).runner(directory, execution, name=name, threads=threads, new_tokens=new_tokens)  # type: ignore[no-any-return]
 
-    def rival(self, original: RivalModel, *, name: str, precision: str, execution: Execution, threads: int) -> Runner:
+    def rival(
+        self, original: RivalModel, *, name: str, precision: str, execution: ExecutionView, threads: int
+    ) -> Runner:
         """Return the runner of the original model, as a user would run it without a recipe.
 
         The rival runs on the device of `execution`. Raises StepError where the original model cannot run on the device
@@ -183,7 +185,7 @@ class Runtime(Support):
             original, name=name, precision=precision, execution=execution, threads=threads
         )
 
-    def served(self, directory: Path, execution: Execution, scratch: Path) -> Served:
+    def served(self, directory: Path, execution: ExecutionView, scratch: Path) -> Served:
         """Return how the built model in `directory` is served: by Triton, or by a program of the user's own."""
         if not self.serving:
             return plain(directory, self.not_triton)

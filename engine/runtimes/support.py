@@ -11,10 +11,9 @@ from engine.runtimes.triton_images import RECIPE_PATH
 
 if TYPE_CHECKING:
     from engine.gpus import Gpu
-    from engine.recipe.load import LoadedRecipe
-    from engine.recipe.schema import Recipe, TargetSection
     from engine.runtimes.backends import Accelerator, Backend
     from engine.runtimes.preparation import Residual
+    from engine.runtimes.recipes import LoadedRecipeView, RecipeView, TargetView
     from engine.runtimes.triton_images import ImageTag
 
 _EXPORTED = 20
@@ -91,11 +90,11 @@ class Support:
     runs_in_python: ClassVar[bool] = False
     """Whether a Python model of Triton can run the built model on a CPU in its own process (`layout: fused`)."""
 
-    def runs_on_cpu(self, target: TargetSection) -> bool:
+    def runs_on_cpu(self, target: TargetView) -> bool:
         """Say whether the target's model runs on a CPU."""
         return target.device == "cpu"
 
-    def refuse_cpu(self, loaded: LoadedRecipe) -> None:
+    def refuse_cpu(self, loaded: LoadedRecipeView) -> None:
         """Raise RecipeError where the runtime does not run on CPUs.
 
         `refuse_cpu` is called only where the recipe's target is a CPU.
@@ -105,7 +104,7 @@ class Support:
             hint = "name the GPU (`recipe gpus` lists them), or use runtime: onnxruntime"
             raise loaded.error(what, "target", "runtime", hint=hint)
 
-    def refuse_gpus(self, loaded: LoadedRecipe, named: Sequence[Gpu]) -> None:
+    def refuse_gpus(self, loaded: LoadedRecipeView, named: Sequence[Gpu]) -> None:
         """Raise RecipeError where the runtime does not run on the GPUs that the recipe names."""
         if not self.on_gpus:
             from engine import gpus
@@ -117,7 +116,7 @@ class Support:
         """Return True if the runtime builds models for a kind of GPU."""
         return self.on_gpus
 
-    def kernels(self, target: TargetSection) -> Kernels | None:
+    def kernels(self, target: TargetView) -> Kernels | None:
         """Return the precisions that the runtime computes in on a target; None where the GPU alone decides."""
         return Kernels(("fp32",), f"{self.name} computes in") if self.runs_on_cpu(target) else None
 
@@ -125,11 +124,11 @@ class Support:
         """Return the precisions that a GPU supports, and that this runtime does not support on that GPU."""
         return ()
 
-    def tf32_choices(self, target: TargetSection) -> Sequence[bool]:
+    def tf32_choices(self, target: TargetView) -> Sequence[bool]:
         """Return the values of `tf32` that the runtime can be told for this target; none for one without the switch."""
         return ()
 
-    def tf32_of(self, recipe: Recipe) -> bool | None:
+    def tf32_of(self, recipe: RecipeView) -> bool | None:
         """Return the recipe's `tf32`; None for the default of the runtime.
 
         `tf32: false` is as good as no `tf32` where no GPU of the recipe has TF32.
@@ -141,69 +140,69 @@ class Support:
         named = filter(None, map(gpus.known, recipe.target.devices))
         return False if any("tf32" in gpu.dtypes for gpu in named) else None
 
-    def sections(self, target: TargetSection) -> Sequence[str]:
+    def sections(self, target: TargetView) -> Sequence[str]:
         """Return the sections of a recipe, besides `runtimes`, whose options the runtime reads for this target."""
         return ()
 
-    def refuse_options(self, loaded: LoadedRecipe, devices: Sequence[Gpu]) -> None:
+    def refuse_options(self, loaded: LoadedRecipeView, devices: Sequence[Gpu]) -> None:
         """Raise RecipeError at the first option of the recipe that the runtime would ignore or does not allow."""
 
-    def refuse_image(self, loaded: LoadedRecipe, named: ImageTag) -> None:
+    def refuse_image(self, loaded: LoadedRecipeView, named: ImageTag) -> None:
         """Raise RecipeError where the Triton image of the recipe cannot load the built model."""
         if not self.loads_in_triton:
             what = f"no image of Triton loads what {self.name} runs"
             hint = "use another runtime, or leave the image out"
             raise loaded.error(what, *RECIPE_PATH, hint=hint)
 
-    def not_verified(self, recipe: Recipe) -> str | None:
+    def not_verified(self, recipe: RecipeView) -> str | None:
         """Return what nobody knows about the Triton image of the recipe; None where the image loads the model."""
         return None
 
-    def refuse_operators(self, loaded: LoadedRecipe, operators: Mapping[str, Sequence[str]]) -> None:
+    def refuse_operators(self, loaded: LoadedRecipeView, operators: Mapping[str, Sequence[str]]) -> None:
         """Raise RecipeError for operators of the model that the runtime does not have.
 
         `operators` maps each domain other than ONNX's own to the names of the model's operators in that domain.
         """
 
-    def refuse_quantized(self, loaded: LoadedRecipe, types: Sequence[str], devices: Sequence[Gpu]) -> None:
+    def refuse_quantized(self, loaded: LoadedRecipeView, types: Sequence[str], devices: Sequence[Gpu]) -> None:
         """Raise RecipeError for a model with Q/DQ operators that the runtime would not compute as the recipe says.
 
         `types` are the types to which the model is quantized, as recipes call them; `devices` are the GPUs of the
         recipe.
         """
 
-    def refuse_installed(self, loaded: LoadedRecipe, installed: Callable[[str], str | None]) -> None:
+    def refuse_installed(self, loaded: LoadedRecipeView, installed: Callable[[str], str | None]) -> None:
         """Raise RecipeError where the installed version of the runtime is not the version that the recipe requests.
 
         `installed` returns the version of a distribution, or None for a distribution that is not installed.
         """
 
-    def unsupported(self, recipe: Recipe) -> Iterator[Unsupported]:
+    def unsupported(self, recipe: RecipeView) -> Iterator[Unsupported]:
         """Yield each value of the recipe that no step supports for this runtime yet."""
         if recipes.served(recipe) and not self.loads_in_triton:
             what = "measuring through a server what Triton has no backend for"
             yield Unsupported("bench.via", what, "via: [in-process]")
 
-    def runs_in_python_on(self, target: TargetSection) -> bool:
+    def runs_in_python_on(self, target: TargetView) -> bool:
         """Say whether a Python model of Triton can run the built model for this target in its own process.
 
         A runtime that can do so on GPUs overrides this.
         """
         return self.runs_in_python and self.runs_on_cpu(target)
 
-    def accelerator(self, target: TargetSection) -> Accelerator | None:
+    def accelerator(self, target: TargetView) -> Accelerator | None:
         """Return the accelerator that Triton's ONNX Runtime backend uses for the target; None for no accelerator."""
         return None
 
-    def generates(self, target: TargetSection) -> bool:
+    def generates(self, target: TargetView) -> bool:
         """Say whether the runtime runs models that generate text on this target."""
         return False
 
-    def fixes_profiles(self, target: TargetSection) -> bool:
+    def fixes_profiles(self, target: TargetView) -> bool:
         """Say whether the built model takes only the shapes of its profiles."""
         return False
 
-    def padded_profiles(self, recipe: Recipe) -> Sequence[Mapping[str, Any]]:
+    def padded_profiles(self, recipe: RecipeView) -> Sequence[Mapping[str, Any]]:
         """Return the profiles of which one must hold each batch; none for a model that takes any shape.
 
         A batch is padded to the smallest profile that holds the batch.
@@ -212,28 +211,28 @@ class Support:
         compiles = self.compiles_sizes and all(extent.min == extent.max for extent in extents)
         return recipe.profiles if compiles or self.fixes_profiles(recipe.target) else ()
 
-    def lowering(self, recipe: Recipe) -> Lowering | None:
+    def lowering(self, recipe: RecipeView) -> Lowering | None:
         """Return the way in which the graph gets the recipe's precision; None where the graph keeps its precision."""
         return None
 
-    def keeps_in(self, recipe: Recipe) -> tuple[str, ...]:
+    def keeps_in(self, recipe: RecipeView) -> tuple[str, ...]:
         """Return the precisions in which single layers can be kept, where the graph gets the recipe's precision."""
         lowering = self.lowering(recipe)
         has_fp16 = lowering is Lowering.IN_THE_GRAPH and recipe.precision not in ("fp16", "bf16")
         return () if lowering is None else ("fp32", "fp16") if has_fp16 else ("fp32",)
 
-    def newest_opset(self, recipe: Recipe) -> int:
+    def newest_opset(self, recipe: RecipeView) -> int:
         """Return the newest opset of ONNX that a model for the recipe may have, wherever it is served."""
         return _EXPORTED
 
-    def fuses(self, target: TargetSection) -> Residual | None:
+    def fuses(self, target: TargetView) -> Residual | None:
         """Return how transformer operators are fused for the target; None where the runtime has no fused operators."""
         return None
 
-    def biases_attention(self, recipe: Recipe) -> bool:
+    def biases_attention(self, recipe: RecipeView) -> bool:
         """Say whether fused attention is faster with an additive bias than with the mask that the bias is made of."""
         return False
 
-    def sums_in_fp32(self, recipe: Recipe) -> tuple[str, ...]:
+    def sums_in_fp32(self, recipe: RecipeView) -> tuple[str, ...]:
         """Return the normalizations whose kernels for fp16 are known to sum in fp32."""
         return ()

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from engine.text import versions
 
 if TYPE_CHECKING:
-    from engine.recipe.schema import Recipe
+    from engine.runtimes.recipes import RecipeView
 
 REPOSITORY = "nvcr.io/nvidia/tritonserver"
 RECIPE_PATH = ("package", "triton", "image")
@@ -161,7 +161,7 @@ def read(name: str) -> ImageTag | None:
     return ImageTag(match[1], match[2] or "py3", whole_name=name) if match else ImageTag("", "", whole_name=name)
 
 
-def tag_of(recipe: Recipe) -> ImageTag | None:
+def tag_of(recipe: RecipeView) -> ImageTag | None:
     """Return the tag of the recipe's image of Triton; None for a recipe without one."""
     return read(recipe.package.triton.image or "")
 
@@ -171,7 +171,7 @@ def not_triton(name: str) -> str:
     return f"`image` is none of Triton's: {name!r}"
 
 
-def tensorrt_for(recipe: Recipe) -> str | None:
+def tensorrt_for(recipe: RecipeView) -> str | None:
     """Return the version of TensorRT that a recipe asks for: `tensorrt.version`, or the version of its Triton image.
 
     If both agree, the version with more parts is returned: an image with TensorRT 10.11 pins the "10.x" of a recipe. It
@@ -188,7 +188,7 @@ def tensorrt_for(recipe: Recipe) -> str | None:
     return more_exact(version, image.tensorrt) if versions.agrees(version, image.tensorrt) else version
 
 
-def not_verified(recipe: Recipe) -> str | None:
+def not_verified(recipe: RecipeView) -> str | None:
     """Return why nobody knows whether the recipe's image loads the engine; None where four numbers prove that it does.
 
     A version-compatible engine needs the same or a later version alone, which `check` compares for the images of the

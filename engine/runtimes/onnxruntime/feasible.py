@@ -15,7 +15,7 @@ from engine.text import versions
 
 if TYPE_CHECKING:
     from engine.gpus import Gpu
-    from engine.recipe.load import LoadedRecipe
+    from engine.runtimes.recipes import LoadedRecipeView
     from engine.runtimes.triton_images import ImageTag
 
 _WITH_BLOCKS = "1.24"
@@ -34,7 +34,7 @@ _BY_BUILD = (
 """Options under `tensorrt` that only the step trt-build reads: the TensorRT provider has settings of its own."""
 
 
-def options(loaded: LoadedRecipe, devices: Sequence[Gpu]) -> None:
+def options(loaded: LoadedRecipeView, devices: Sequence[Gpu]) -> None:
     """Raise RecipeError for an option under `tensorrt` that the provider ignores or TensorRT does not allow."""
     tensorrt = loaded.recipe.tensorrt
     for name in _BY_BUILD:
@@ -53,7 +53,7 @@ def options(loaded: LoadedRecipe, devices: Sequence[Gpu]) -> None:
         raise loaded.error(what, "tensorrt", "version", facts=facts, hint=hint)
 
 
-def operators(loaded: LoadedRecipe, by_domain: Mapping[str, Sequence[str]]) -> None:
+def operators(loaded: LoadedRecipeView, by_domain: Mapping[str, Sequence[str]]) -> None:
     """Raise RecipeError for operators that TensorRT does not have, where the TensorRT provider runs the graph."""
     if _by_tensorrt(loaded):
         from engine.runtimes.tensorrt import feasible
@@ -61,7 +61,7 @@ def operators(loaded: LoadedRecipe, by_domain: Mapping[str, Sequence[str]]) -> N
         feasible.operators(loaded, by_domain)
 
 
-def image(loaded: LoadedRecipe, named: ImageTag, runtime: OnnxRuntime) -> None:
+def image(loaded: LoadedRecipeView, named: ImageTag, runtime: OnnxRuntime) -> None:
     """Raise RecipeError for a precision that the TensorRT accelerator of an older image does not take.
 
     The accelerator runs with the TensorRT of the image, so `tensorrt.version` must agree with it. Every image with
@@ -82,7 +82,7 @@ def image(loaded: LoadedRecipe, named: ImageTag, runtime: OnnxRuntime) -> None:
         raise loaded.error(what, *triton_images.RECIPE_PATH, hint=hint)
 
 
-def installation(loaded: LoadedRecipe, installed: Callable[[str], str | None], runtime: OnnxRuntime) -> None:
+def installation(loaded: LoadedRecipeView, installed: Callable[[str], str | None], runtime: OnnxRuntime) -> None:
     """Raise RecipeError where the installed ONNX Runtime lacks what the precision needs.
 
     Weights in blocks need newer operators, and `tf32` needs an option of the CUDA provider. Where the TensorRT provider
@@ -103,5 +103,5 @@ def installation(loaded: LoadedRecipe, installed: Callable[[str], str | None], r
         raise loaded.error(what, "precision", hint=f"install onnxruntime {_WITH_BLOCKS} or newer")
 
 
-def _by_tensorrt(loaded: LoadedRecipe) -> bool:
+def _by_tensorrt(loaded: LoadedRecipeView) -> bool:
     return bool(loaded.recipe.target.provider == Provider.TENSORRT)

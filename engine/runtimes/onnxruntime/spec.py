@@ -11,16 +11,14 @@ from engine.runtimes import triton_images
 from engine.runtimes.backends import Accelerator, Backend
 from engine.runtimes.onnxruntime.providers import TENSORRT_LIBRARIES
 from engine.runtimes.preparation import Lowering, Residual
-from engine.runtimes.runtime import GPU_FACTS, Runtime
+from engine.runtimes.runtime import GPU_FACTS, E, Runtime
 from engine.runtimes.support import Kernels, Unsupported, Way
 from engine.text import versions
 
 if TYPE_CHECKING:
     from engine.gpus import Gpu
     from engine.gpus.libraries import Libraries
-    from engine.recipe.load import LoadedRecipe
-    from engine.recipe.schema import Recipe, TargetSection
-    from engine.runtimes.execution import Execution
+    from engine.runtimes.recipes import ExecutionView, LoadedRecipeView, RecipeView, TargetView
     from engine.runtimes.triton_images import ImageTag
 
 GPU_DISTRIBUTION = "onnxruntime-gpu"
@@ -68,7 +66,7 @@ class Provider(StrEnum):
     TENSORRT = "tensorrt"
 
 
-def provider_of(target: TargetSection) -> Provider:
+def provider_of(target: TargetView) -> Provider:
     """Return the execution provider that a recipe's target names, or the default provider of the target.
 
     A target that names no provider gets the CPU provider for a CPU, and the CUDA provider for a GPU.
@@ -78,7 +76,7 @@ def provider_of(target: TargetSection) -> Provider:
     return Provider.CPU if target.device == "cpu" else Provider.CUDA
 
 
-def _is_served_from(release: str, recipe: Recipe) -> bool:
+def _is_served_from(release: str, recipe: RecipeView) -> bool:
     """Say whether a recipe names a Triton image of a release or a later one, or no image."""
     tag = triton_images.tag_of(recipe)
     return tag is None or (bool(tag.release) and not versions.is_later(release, than=tag.release))
@@ -108,15 +106,15 @@ class OnnxRuntime(Runtime):
     )
     tools_for: ClassVar[Mapping[str, str]] = {"onnxruntime": "all models", GPU_DISTRIBUTION: "ONNX models on a GPU"}
 
-    def default_provider(self, target: TargetSection) -> str:
+    def default_provider(self, target: TargetView) -> str:
         """Return the CPU provider for a CPU, and the CUDA provider for a GPU."""
         return provider_of(target).value
 
-    def runs_on_cpu(self, target: TargetSection) -> bool:
+    def runs_on_cpu(self, target: TargetView) -> bool:
         """Say whether the CPU provider runs the model. A target with a GPU may name the CPU provider, too."""
         return target.device == "cpu" or target.provider == Provider.CPU
 
-    def refuse_cpu(self, loaded: LoadedRecipe) -> None:
+    def refuse_cpu(self, loaded: LoadedRecipeView) -> None:
         """Raise RecipeError for a provider that runs on GPUs alone."""
         provider = loaded.recipe.target.provider
         if provider not in (None, Provider.CPU):
@@ -124,7 +122,7 @@ class OnnxRuntime(Runtime):
             hint = "name the GPU (`recipe gpus` lists them), or use provider: cpu"
             raise loaded.error(what, "target", "provider", hint=hint)
 
-    def refuse_gpus(self, loaded: LoadedRecipe, named: Sequence[Gpu]) -> None:
+    def refuse_gpus(self, loaded: LoadedRecipeView, named: Sequence[Gpu]) -> None:
         """Raise RecipeError where the recipe names a GPU and no provider for GPUs."""
         provider = loaded.recipe.target.provider
         if provider in (None, Provider.CPU):
@@ -134,7 +132,7 @@ class OnnxRuntime(Runtime):
             hint = "say provider: cuda (or tensorrt), or device: cpu"
             raise loaded.error(what, "target", at, facts=facts, hint=hint)
 
-    def kernels(self, target: TargetSection) -> Kernels | None:
+    def kernels(self, target: TargetView) -> Kernels | None:
         """Return the precisions of the CPU or CUDA provider; None for TensorRT, which has the precisions of the GPU."""
         match provider_of(target):
             case Provider.CPU:
@@ -145,34 +143,34 @@ class OnnxRuntime(Runtime):
             case Provider.TENSORRT:
                 return None
 
-    def tf32_choices(self, target: TargetSection) -> Sequence[bool]:
+    def tf32_choices(self, target: TargetView) -> Sequence[bool]:
         """Return both values for the CUDA provider. The TensorRT provider keeps TensorRT's default, which is TF32.
 
         Source: ONNX Runtime's documentation: "NVIDIA - CUDA" has `use_tf32`, "NVIDIA - TensorRT" has no such option.
         """
         return {Provider.CPU: (), Provider.CUDA: (False, True), Provider.TENSORRT: (True,)}[provider_of(target)]
 
-    def sections(self, target: TargetSection) -> Sequence[str]:
+    def sections(self, target: TargetView) -> Sequence[str]:
         """Return the section `tensorrt` for the TensorRT provider, which builds engines; no section otherwise."""
         return ("tensorrt",) if target.provider == Provider.TENSORRT else ()
 
-    def refuse_options(self, loaded: LoadedRecipe, devices: Sequence[Gpu]) -> None:
+    def refuse_options(self, loaded: LoadedRecipeView, devices: Sequence[Gpu]) -> None:
         """Raise RecipeError for an option under `tensorrt` that the provider ignores or TensorRT does not allow."""
         self.beside("feasible").options(loaded, devices)
 
-    def refuse_image(self, loaded: LoadedRecipe, named: ImageTag) -> None:
+    def refuse_image(self, loaded: LoadedRecipeView, named: ImageTag) -> None:
         """Raise RecipeError for an older image that lacks what the recipe's precision or `tf32` needs."""
         self.beside("feasible").image(loaded, named, self)
 
-    def refuse_installed(self, loaded: LoadedRecipe, installed: Callable[[str], str | None]) -> None:
+    def refuse_installed(self, loaded: LoadedRecipeView, installed: Callable[[str], str | None]) -> None:
         """Raise RecipeError where the installed ONNX Runtime lacks what the recipe's precision or `tf32` needs."""
         self.beside("feasible").installation(loaded, installed, self)
 
-    def refuse_operators(self, loaded: LoadedRecipe, operators: Mapping[str, Sequence[str]]) -> None:
+    def refuse_operators(self, loaded: LoadedRecipeView, operators: Mapping[str, Sequence[str]]) -> None:
         """Raise RecipeError for operators that TensorRT does not have, where the TensorRT provider runs the graph."""
         self.beside("feasible").operators(loaded, operators)
 
-    def unsupported(self, recipe: Recipe) -> Iterator[Unsupported]:
+    def unsupported(self, recipe: RecipeView) -> Iterator[Unsupported]:
         """Yield fp8 with the TensorRT provider, and `tensorrt.cuda_graph`, which no step supports for ONNX Runtime."""
         if recipe.precision == "fp8" and recipe.target.provider == Provider.TENSORRT:
             what = "fp8 behind ONNX Runtime, whose optimizer takes such a graph apart"
@@ -181,23 +179,23 @@ class OnnxRuntime(Runtime):
             what = "CUDA graphs through onnxruntime: Triton moves the buffers that one would be captured with"
             yield Unsupported("tensorrt.cuda_graph", what, "runtime: tensorrt")
 
-    def runs_in_python_on(self, target: TargetSection) -> bool:
+    def runs_in_python_on(self, target: TargetView) -> bool:
         """Say whether the CPU or the CUDA provider runs the model: a Python model opens no TensorRT provider."""
         return provider_of(target) is not Provider.TENSORRT
 
-    def accelerator(self, target: TargetSection) -> Accelerator | None:
+    def accelerator(self, target: TargetView) -> Accelerator | None:
         """Return the TensorRT accelerator where the TensorRT provider runs the model."""
         return Accelerator.TENSORRT if target.provider == Provider.TENSORRT else None
 
-    def generates(self, target: TargetSection) -> bool:
+    def generates(self, target: TargetView) -> bool:
         """Say whether ONNX Runtime generates text on this target, as it does only with the CPU provider."""
         return self.runs_on_cpu(target)
 
-    def fixes_profiles(self, target: TargetSection) -> bool:
+    def fixes_profiles(self, target: TargetView) -> bool:
         """Say whether the TensorRT provider runs the model: its engines take only the shapes of the profiles."""
         return target.provider == Provider.TENSORRT
 
-    def lowering(self, recipe: Recipe) -> Lowering | None:
+    def lowering(self, recipe: RecipeView) -> Lowering | None:
         """Return how the graph gets the precision: on a CPU int8 is dynamic or weight-only, and int4 is weight-only."""
         if recipe.precision == "fp32":
             return None
@@ -207,11 +205,11 @@ class OnnxRuntime(Runtime):
             return Lowering.WEIGHTS_ONLY
         return Lowering.DYNAMIC if recipe.precision == "int8" else None
 
-    def newest_opset(self, recipe: Recipe) -> int:
+    def newest_opset(self, recipe: RecipeView) -> int:
         """Return opset 23, which every supported ONNX Runtime reads; an older one for an older or unknown image."""
         return _NEWEST_OPSET if _is_served_from(_WITH_ATTENTION, recipe) else super().newest_opset(recipe)
 
-    def fuses(self, target: TargetSection) -> Residual | None:
+    def fuses(self, target: TargetView) -> Residual | None:
         """Return how transformer operators are fused; None for the TensorRT provider, which knows no fused operators.
 
         On a CPU, SkipLayerNormalization (a residual addition fused into the normalization) is slower than a separate
@@ -221,7 +219,7 @@ class OnnxRuntime(Runtime):
         """
         return {Provider.CPU: Residual.APART, Provider.CUDA: Residual.FUSED}.get(provider_of(target))
 
-    def biases_attention(self, recipe: Recipe) -> bool:
+    def biases_attention(self, recipe: RecipeView) -> bool:
         """Say whether fused attention adds a bias: with the CUDA provider, in fp16 or on long texts.
 
         With a raw mask, ONNX Runtime runs attention as products and a softmax. With a bias it runs one fused kernel,
@@ -236,13 +234,13 @@ class OnnxRuntime(Runtime):
         measured = [shape.axes.get(_TOKENS, 0) for shape in recipe.bench.shapes] if recipe.bench else []
         return recipe.precision == "fp16" or max([*opts, *measured], default=0) >= _LONG
 
-    def sums_in_fp32(self, recipe: Recipe) -> tuple[str, ...]:
+    def sums_in_fp32(self, recipe: RecipeView) -> tuple[str, ...]:
         """Return the normalizations whose kernels of the CUDA provider sum in fp32; fewer for an older Triton image."""
         if provider_of(recipe.target) is not Provider.CUDA or not _is_served_from(IMAGE_WITH_TF32, recipe):
             return ()
         return (*_STRICT, "EmbedLayerNormalization") if _is_served_from(_IMAGE_WITH_WIDE_SUMS, recipe) else _STRICT
 
-    def execution(self, recipe: Recipe) -> Mapping[str, Any]:
+    def execution(self, recipe: RecipeView) -> Mapping[str, Any]:
         """Return the provider's name; for the TensorRT provider also the options and profiles of its engines."""
         provider, tensorrt = provider_of(recipe.target), recipe.tensorrt
         options: dict[str, object] = {"provider": provider.value}
@@ -265,15 +263,15 @@ class OnnxRuntime(Runtime):
                 ]
         return options
 
-    def tool(self, target: TargetSection) -> str | None:
+    def tool(self, target: TargetView) -> str | None:
         """Return the name of the distribution with ONNX Runtime for GPUs, `onnxruntime-gpu`; None on a CPU."""
         return None if self.runs_on_cpu(target) else GPU_DISTRIBUTION
 
-    def libraries(self, execution: Execution) -> Libraries | None:
+    def libraries(self, execution: ExecutionView) -> Libraries | None:
         """Return TensorRT's libraries for the TensorRT provider; the CUDA provider's come with `onnxruntime-gpu`."""
         return TENSORRT_LIBRARIES if execution.options.get("provider") == Provider.TENSORRT else None
 
-    def tools(self, execution: Execution) -> tuple[str, ...]:
+    def tools(self, execution: ExecutionView) -> tuple[str, ...]:
         """Return the names of the distributions that run the model: `numpy`, and `onnxruntime` or `onnxruntime-gpu`."""
         return ("numpy", self.name if execution.hardware is None else execution.hardware.tool)
 
@@ -281,7 +279,7 @@ class OnnxRuntime(Runtime):
         """Return ONNX Runtime, which tries out whether a package can leave out optimizers."""
         return (self.name,)
 
-    def facts(self, execution: Execution) -> tuple[str, ...]:
+    def facts(self, execution: ExecutionView) -> tuple[str, ...]:
         """Return the names of the facts that choose kernels: CPU and ONNX Runtime's build, or GPU and driver."""
         if execution.hardware is None:
             return _CPU_FACTS
@@ -290,11 +288,11 @@ class OnnxRuntime(Runtime):
         by_tensorrt = execution.options.get("provider") == Provider.TENSORRT
         return (*GPU_FACTS, "tensorrt.version") if by_tensorrt else GPU_FACTS
 
-    def latency_facts(self, execution: Execution) -> tuple[str, ...]:
+    def latency_facts(self, execution: ExecutionView) -> tuple[str, ...]:
         """Return the name of the fact that tells which distribution of ONNX Runtime is installed."""
         return ("onnxruntime.build",)
 
-    def as_rival(self, execution: Execution) -> Execution:
+    def as_rival(self, execution: E) -> E:
         """Return how ONNX Runtime runs a rival: with the CPU provider, or on a GPU with the CUDA provider."""
         provider = Provider.CUDA if execution.on_gpu else Provider.CPU
         options = {"provider": provider.value}
@@ -302,7 +300,7 @@ class OnnxRuntime(Runtime):
             options["tf32"] = execution.options["tf32"]
         return execution.model_copy(update={"runtime": self.name, "options": options})
 
-    def graphed(self, execution: Execution) -> Execution | None:
+    def graphed(self, execution: E) -> E | None:
         """Return how the CUDA provider runs a model with CUDA graphs; None for the other providers."""
         if execution.options.get("provider") != Provider.CUDA:
             return None

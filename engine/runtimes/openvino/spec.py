@@ -10,9 +10,7 @@ from engine.runtimes.runtime import Runtime
 from engine.runtimes.support import Kernels, Unsupported
 
 if TYPE_CHECKING:
-    from engine.recipe.load import LoadedRecipe
-    from engine.recipe.schema import Recipe, TargetSection
-    from engine.runtimes.execution import Execution
+    from engine.runtimes.recipes import ExecutionView, LoadedRecipeView, RecipeView, TargetView
     from engine.runtimes.triton_images import ImageTag
 
 
@@ -37,25 +35,25 @@ class OpenVino(Runtime):
         "nncf": "int8 for the runtime openvino",
     }
 
-    def kernels(self, target: TargetSection) -> Kernels | None:
+    def kernels(self, target: TargetView) -> Kernels | None:
         """Return the precisions of OpenVINO on CPUs; whether a CPU computes in bf16 is known when the model runs."""
         return Kernels(("fp32", "bf16", "int8"), f"{self.name} computes here in")
 
-    def refuse_image(self, loaded: LoadedRecipe, named: ImageTag) -> None:
+    def refuse_image(self, loaded: LoadedRecipeView, named: ImageTag) -> None:
         """Refuse no image: the images of Triton for x86-64 have the OpenVINO backend."""
 
-    def unsupported(self, recipe: Recipe) -> Iterator[Unsupported]:
+    def unsupported(self, recipe: RecipeView) -> Iterator[Unsupported]:
         """Yield `max_batch_size`: Triton's OpenVINO backend computes every batch at its full size, padded."""
         yield from super().unsupported(recipe)
         if recipe.package.triton.max_batch_size:
             what = "joining requests behind Triton's OpenVINO backend, which pads every batch to max_batch_size"
             yield Unsupported("package.triton.max_batch_size", what, "max_batch_size: 0")
 
-    def keeps_in(self, recipe: Recipe) -> tuple[str, ...]:
+    def keeps_in(self, recipe: RecipeView) -> tuple[str, ...]:
         """Return fp32 for int8: NNCF leaves single layers in floating point."""
         return ("fp32",) if recipe.precision == "int8" else ()
 
-    def tools(self, execution: Execution) -> tuple[str, ...]:
+    def tools(self, execution: ExecutionView) -> tuple[str, ...]:
         """Return the names of the distributions that run the model: `numpy` and `openvino`."""
         return ("numpy", self.name)
 

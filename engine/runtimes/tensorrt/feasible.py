@@ -21,8 +21,7 @@ from engine.text import versions
 
 if TYPE_CHECKING:
     from engine.gpus import Gpu
-    from engine.recipe.load import LoadedRecipe
-    from engine.recipe.schema import Recipe
+    from engine.runtimes.recipes import LoadedRecipeView, RecipeView
 
 _VERSION = re.compile(r"[0-9]+(\.[0-9]+){0,3}(\.[x*])?")
 _IsSet = Callable[[Any], object]
@@ -46,7 +45,7 @@ _NAMED = 4
 """The number of GPUs that a hint names."""
 
 
-def options(loaded: LoadedRecipe, devices: Sequence[Gpu]) -> None:
+def options(loaded: LoadedRecipeView, devices: Sequence[Gpu]) -> None:
     """Raise RecipeError at the first option under `tensorrt` that TensorRT or the GPUs would ignore or do not allow."""
     tensorrt = loaded.recipe.tensorrt
     if not tensorrt:
@@ -67,7 +66,7 @@ def options(loaded: LoadedRecipe, devices: Sequence[Gpu]) -> None:
         raise loaded.error(what, "tensorrt", "sparse_weights", hint="leave it out")
 
 
-def operators(loaded: LoadedRecipe, by_domain: Mapping[str, Sequence[str]]) -> None:
+def operators(loaded: LoadedRecipeView, by_domain: Mapping[str, Sequence[str]]) -> None:
     """Raise RecipeError for operators that TensorRT does not have.
 
     Plugins (`tensorrt.plugins`) may add operators of domains other than ONNX's own.
@@ -86,13 +85,13 @@ def operators(loaded: LoadedRecipe, by_domain: Mapping[str, Sequence[str]]) -> N
         raise loaded.error(what, "model", "source", hint=hint)
 
 
-def _engines(loaded: LoadedRecipe) -> Engines:
+def _engines(loaded: LoadedRecipeView) -> Engines:
     """Return the recipe's runtime if it builds engines; else TensorRT, which ONNX Runtime's provider uses."""
     runtime = of(loaded.recipe)
     return runtime if isinstance(runtime, Engines) else cast("Engines", find(TensorRT.name))
 
 
-def _version(loaded: LoadedRecipe) -> None:
+def _version(loaded: LoadedRecipeView) -> None:
     version = loaded.recipe.tensorrt.get("version")
     if version is None:
         return
@@ -109,7 +108,7 @@ def _version(loaded: LoadedRecipe) -> None:
         raise loaded.error(what, "tensorrt", "version", facts=[f"supported: {known}"], hint=hint)
 
 
-def _architecture(loaded: LoadedRecipe, devices: Sequence[Gpu]) -> None:
+def _architecture(loaded: LoadedRecipeView, devices: Sequence[Gpu]) -> None:
     """Raise RecipeError for a TensorRT version, of the recipe or its image, that does not support the GPU yet.
 
     ONNX Runtime's TensorRT provider builds its engines with the TensorRT of the image.
@@ -132,7 +131,7 @@ def _architecture(loaded: LoadedRecipe, devices: Sequence[Gpu]) -> None:
             raise loaded.error(what, *at, facts=[fact], hint=_later(recipe, gpu.tensorrt))
 
 
-def _later(recipe: Recipe, version: str) -> str:
+def _later(recipe: RecipeView, version: str) -> str:
     """Return the hint to use a version of TensorRT or a later one: a version, or an image where the recipe names one.
 
     An image with an earlier TensorRT would refuse the version that the hint names.
@@ -151,7 +150,7 @@ def _later(recipe: Recipe, version: str) -> str:
     return f'{hint}; and say version: "{releases.nearest(TensorRT.product.package, fitting[0].tensorrt)}"'
 
 
-def _without_gpu(loaded: LoadedRecipe) -> None:
+def _without_gpu(loaded: LoadedRecipeView) -> None:
     for name, is_set, hint in _NEED_GPU:
         if is_set(loaded.recipe.tensorrt):
             what = f"TensorRT-RTX builds without a GPU, and has no `{name}` there"
@@ -160,7 +159,7 @@ def _without_gpu(loaded: LoadedRecipe) -> None:
             raise loaded.error(what, "tensorrt", at, hint=hint)
 
 
-def _since(loaded: LoadedRecipe) -> None:
+def _since(loaded: LoadedRecipeView) -> None:
     """Raise RecipeError for an option that the TensorRT version of the recipe, or of its image, does not have yet."""
     version = tensorrt_for(loaded.recipe)
     if version is None or not isinstance(of(loaded.recipe), TensorRT):
@@ -172,7 +171,7 @@ def _since(loaded: LoadedRecipe) -> None:
         raise loaded.error(what, version_checks.PATH, *row.at, facts=facts, hint=hint)
 
 
-def _stripped(loaded: LoadedRecipe) -> None:
+def _stripped(loaded: LoadedRecipeView) -> None:
     """Raise RecipeError for an engine without weights in a recipe that states what its package serves.
 
     Such an engine answers only after a refit with the weights (NVIDIA, "Refitting an Engine"), and no step refits.
@@ -185,7 +184,7 @@ def _stripped(loaded: LoadedRecipe) -> None:
         raise loaded.error(what, "tensorrt", "strip_plan", facts=facts, hint=hint)
 
 
-def _compatibility(loaded: LoadedRecipe, devices: Sequence[Gpu]) -> None:
+def _compatibility(loaded: LoadedRecipeView, devices: Sequence[Gpu]) -> None:
     tensorrt = loaded.recipe.tensorrt
     too_old = [gpu for gpu in devices if gpu.sm < AMPERE]
     if tensorrt.get("compatibility") == "ampere-plus" and too_old:
@@ -197,7 +196,7 @@ def _compatibility(loaded: LoadedRecipe, devices: Sequence[Gpu]) -> None:
         raise loaded.error(what, "tensorrt", "exclude_lean_runtime", hint=hint)
 
 
-def _workspace(loaded: LoadedRecipe, devices: Sequence[Gpu]) -> None:
+def _workspace(loaded: LoadedRecipeView, devices: Sequence[Gpu]) -> None:
     """Raise RecipeError for a workspace, in bytes, that is larger than the whole memory of a GPU."""
     workspace = loaded.recipe.tensorrt.get("memory_pool", {}).get("workspace")
     for name, gpu in zip(loaded.recipe.target.devices, devices, strict=True):
@@ -210,7 +209,7 @@ def _workspace(loaded: LoadedRecipe, devices: Sequence[Gpu]) -> None:
             raise loaded.error(what, "tensorrt", "memory_pool", "workspace", facts=facts, hint=hint)
 
 
-def quantized(loaded: LoadedRecipe, types: Sequence[str], devices: Sequence[Gpu], runtime: Engines) -> None:
+def quantized(loaded: LoadedRecipeView, types: Sequence[str], devices: Sequence[Gpu], runtime: Engines) -> None:
     """Raise RecipeError where TensorRT would not read the model's Q/DQ, or would compute in another precision.
 
     A strongly typed network computes in the types of the graph, whatever the recipe says. `types` are the types to

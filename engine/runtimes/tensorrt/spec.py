@@ -15,9 +15,7 @@ from engine.text import versions
 
 if TYPE_CHECKING:
     from engine.gpus import Gpu
-    from engine.recipe.load import LoadedRecipe
-    from engine.recipe.schema import Recipe, TargetSection
-    from engine.runtimes.execution import Execution
+    from engine.runtimes.recipes import ExecutionView, LoadedRecipeView, RecipeView, TargetView
     from engine.runtimes.triton_images import ImageTag
 
 CUDA_BINDINGS = ("cuda-bindings", "cuda.bindings")
@@ -49,52 +47,52 @@ class Engines(Runtime):
     majors: ClassVar[tuple[str, ...]]
     """The major versions of TensorRT or TensorRT-RTX that this project supports."""
 
-    def takes_part(self, recipe: Recipe) -> bool:
+    def takes_part(self, recipe: RecipeView) -> bool:
         """Return whether the recipe has the section `tensorrt`.
 
         The recipe alone decides it, as what is installed must not change what a recipe means.
         """
         return bool(recipe.tensorrt)
 
-    def kernels(self, target: TargetSection) -> None:
+    def kernels(self, target: TargetView) -> None:
         """Return None, because the GPU alone decides the precisions of an engine."""
 
-    def tf32_choices(self, target: TargetSection) -> Sequence[bool]:
+    def tf32_choices(self, target: TargetView) -> Sequence[bool]:
         """Return both values: the builder's flag TF32 is set by default, and can be cleared."""
         return (False, True)
 
-    def sections(self, target: TargetSection) -> Sequence[str]:
+    def sections(self, target: TargetView) -> Sequence[str]:
         """Return `tensorrt`, the section with the options of the builder."""
         return ("tensorrt",)
 
-    def refuse_options(self, loaded: LoadedRecipe, devices: Sequence[Gpu]) -> None:
+    def refuse_options(self, loaded: LoadedRecipeView, devices: Sequence[Gpu]) -> None:
         """Raise RecipeError for options that TensorRT's builder lacks, or that the GPUs in `devices` do not allow."""
         self.beside("feasible").options(loaded, devices)
 
-    def refuse_operators(self, loaded: LoadedRecipe, operators: Mapping[str, Sequence[str]]) -> None:
+    def refuse_operators(self, loaded: LoadedRecipeView, operators: Mapping[str, Sequence[str]]) -> None:
         """Raise RecipeError for operators that TensorRT does not have."""
         self.beside("feasible").operators(loaded, operators)
 
-    def refuse_quantized(self, loaded: LoadedRecipe, types: Sequence[str], devices: Sequence[Gpu]) -> None:
+    def refuse_quantized(self, loaded: LoadedRecipeView, types: Sequence[str], devices: Sequence[Gpu]) -> None:
         """Raise RecipeError for a quantized model that TensorRT does not read, or computes in another precision."""
         self.beside("feasible").quantized(loaded, types, devices, self)
 
-    def fixes_profiles(self, target: TargetSection) -> bool:
+    def fixes_profiles(self, target: TargetView) -> bool:
         """Return True, because an engine takes only the shapes of its profiles."""
         return True
 
-    def lowering(self, recipe: Recipe) -> Lowering | None:
+    def lowering(self, recipe: RecipeView) -> Lowering | None:
         """Return how the graph gets the precision; TensorRT 11 and TensorRT-RTX read precisions only from the graph."""
         return Lowering.IN_THE_GRAPH if recipe.precision != "fp32" else None
 
-    def newest_opset(self, recipe: Recipe) -> int:
+    def newest_opset(self, recipe: RecipeView) -> int:
         """Return opset 22; an older one for a TensorRT version whose parser does not have it."""
         version = triton_images.tensorrt_for(recipe) if self.loads_in_triton else None
         if version is not None and versions.is_later(_WITH_OPSET_22, than=version):
             return super().newest_opset(recipe)
         return _NEWEST_OPSET
 
-    def execution(self, recipe: Recipe) -> Mapping[str, Any]:
+    def execution(self, recipe: RecipeView) -> Mapping[str, Any]:
         """Return the options `cuda_graph` and, where the recipe says it, `tf32`.
 
         With `cuda_graph`, each prepared call is captured into a CUDA graph. The engine itself holds `tf32`, which the
@@ -104,15 +102,15 @@ class Engines(Runtime):
         stated = {} if allowed is None else {"tf32": allowed}
         return {"cuda_graph": bool(recipe.tensorrt.get("cuda_graph", False)), **stated}
 
-    def tool(self, target: TargetSection) -> str | None:
+    def tool(self, target: TargetView) -> str | None:
         """Return the name of the module that builds and runs engines."""
         return self.product.module
 
-    def tools(self, execution: Execution) -> tuple[str, ...]:
+    def tools(self, execution: ExecutionView) -> tuple[str, ...]:
         """Return the names of the distributions that run engines: `numpy`, and `tensorrt` or `tensorrt_rtx`."""
         return ("numpy", self.product.module)
 
-    def facts(self, execution: Execution) -> tuple[str, ...]:
+    def facts(self, execution: ExecutionView) -> tuple[str, ...]:
         """Return the names of the facts on which an engine's outputs depend: GPU, driver and CUDA runtime."""
         return GPU_FACTS
 
@@ -131,11 +129,11 @@ class TensorRT(Engines):
         "cuda-bindings": "running TensorRT engines",
     }
 
-    def refuse_image(self, loaded: LoadedRecipe, named: ImageTag) -> None:
+    def refuse_image(self, loaded: LoadedRecipeView, named: ImageTag) -> None:
         """Raise RecipeError where the image's TensorRT does not load the engines that the recipe's TensorRT builds."""
         self.beside("version_checks").refuse_image(loaded, named)
 
-    def not_verified(self, recipe: Recipe) -> str | None:
+    def not_verified(self, recipe: RecipeView) -> str | None:
         """Return why nobody knows whether the recipe's image loads the engine; None where that is known.
 
         An engine without its weights answers only after a refit (NVIDIA, "Refitting an Engine"), which no step does.
@@ -143,6 +141,6 @@ class TensorRT(Engines):
         stripped = _STRIPPED if recipe.tensorrt.get("strip_plan") else None
         return triton_images.not_verified(recipe) or stripped
 
-    def tool_version(self, recipe: Recipe) -> str | None:
+    def tool_version(self, recipe: RecipeView) -> str | None:
         """Return the version of TensorRT that the recipe requests: `tensorrt.version`, or that of its Triton image."""
         return triton_images.tensorrt_for(recipe)

@@ -14,7 +14,7 @@ from engine.text import versions
 
 if TYPE_CHECKING:
     from engine.gpus import Gpu
-    from engine.recipe.load import LoadedRecipe
+    from engine.runtimes.recipes import LoadedRecipeView
 
 OLDEST = "10.0"
 """The oldest TensorRT version in the table. What this version has may be older."""
@@ -112,7 +112,7 @@ def _is_set(options: Mapping[str, Any], row: Since) -> bool:
     return value == row.value if row.value is not None else value is not None and value is not False
 
 
-def refuse_on_jetsons(loaded: LoadedRecipe, devices: Sequence[Gpu], version: str, at: Sequence[str]) -> None:
+def refuse_on_jetsons(loaded: LoadedRecipeView, devices: Sequence[Gpu], version: str, at: Sequence[str]) -> None:
     """Raise RecipeError for a version of TensorRT that NVIDIA did not release for Jetsons; `at` is its place."""
     jetsons = [gpu for gpu in devices if gpu.sold == "jetson"]
     numbers = versions.numbers(version)
@@ -125,7 +125,7 @@ def refuse_on_jetsons(loaded: LoadedRecipe, devices: Sequence[Gpu], version: str
         )
 
 
-def refuse_dla(loaded: LoadedRecipe, devices: Sequence[Gpu]) -> None:
+def refuse_dla(loaded: LoadedRecipeView, devices: Sequence[Gpu]) -> None:
     """Raise RecipeError for memory of deep-learning accelerators (DLA) that the GPU or the TensorRT version lacks.
 
     Jetson AGX Orin and Orin NX have deep-learning accelerators (DLA). TensorRT 10.7 was the last version to support DLA
@@ -151,7 +151,7 @@ def refuse_dla(loaded: LoadedRecipe, devices: Sequence[Gpu]) -> None:
         raise loaded.error(f"TensorRT {named} has no DLA on {called(others)}", *at, facts=facts, hint=hint)
 
 
-def refuse_image(loaded: LoadedRecipe, named: ImageTag) -> None:
+def refuse_image(loaded: LoadedRecipeView, named: ImageTag) -> None:
     """Raise RecipeError where the image's TensorRT does not load the engines that the recipe's TensorRT builds."""
     if not named.loads_engines:
         what, hint = named.without_engines
@@ -171,7 +171,7 @@ def refuse_image(loaded: LoadedRecipe, named: ImageTag) -> None:
         raise loaded.error(what, *RECIPE_PATH, facts=[_source(image)], hint=hint)
 
 
-def refuse_other_image(loaded: LoadedRecipe, named: ImageTag) -> None:
+def refuse_other_image(loaded: LoadedRecipeView, named: ImageTag) -> None:
     """Raise RecipeError where `tensorrt.version` is not the image's: ONNX Runtime's provider builds with the latter.
 
     Source: README of triton-inference-server/onnxruntime_backend, "ONNX Runtime with TensorRT optimization": the
@@ -192,7 +192,7 @@ def _is_supported(image: Image) -> bool:
     return versions.parts(image.tensorrt)[0] in TensorRT.majors
 
 
-def _needs_version(loaded: LoadedRecipe, named: ImageTag, version: str | None) -> None:
+def _needs_version(loaded: LoadedRecipeView, named: ImageTag, version: str | None) -> None:
     """Raise RecipeError for an image that the table `IMAGES` lacks, if the recipe does not fix TensorRT's version.
 
     For a version-compatible engine `tensorrt.version` must contain the major version; for any other engine it must

@@ -14,7 +14,7 @@ from engine.text import versions
 
 if TYPE_CHECKING:
     from engine.gpus import Gpu
-    from engine.recipe.load import LoadedRecipe
+    from engine.runtimes.recipes import LoadedRecipeView
     from engine.runtimes.triton_images import ImageTag
 
 _TURING = 75
@@ -37,7 +37,7 @@ class TensorRTRTX(Engines):
         """Say whether TensorRT-RTX builds for the GPU."""
         return gpu.tensorrt_rtx
 
-    def refuse_gpus(self, loaded: LoadedRecipe, named: Sequence[Gpu]) -> None:
+    def refuse_gpus(self, loaded: LoadedRecipeView, named: Sequence[Gpu]) -> None:
         """Raise RecipeError for GPUs that TensorRT-RTX does not build for."""
         without = [gpu for gpu in named if not self.builds_for(gpu)]
         if not without:
@@ -57,13 +57,13 @@ class TensorRTRTX(Engines):
         """
         return ("fp32",) if gpu.sm == _TURING else ()
 
-    def refuse_image(self, loaded: LoadedRecipe, named: ImageTag) -> None:
+    def refuse_image(self, loaded: LoadedRecipeView, named: ImageTag) -> None:
         """Raise RecipeError, because no image of Triton has a backend for engines of TensorRT-RTX."""
         what = "no image of Triton loads the engines of TensorRT-RTX: its backend is TensorRT's"
         hint = "use runtime: tensorrt, or leave the image out"
         raise loaded.error(what, *triton_images.RECIPE_PATH, hint=hint)
 
-    def refuse_installed(self, loaded: LoadedRecipe, installed: Callable[[str], str | None]) -> None:
+    def refuse_installed(self, loaded: LoadedRecipeView, installed: Callable[[str], str | None]) -> None:
         """Raise RecipeError where the installed version of TensorRT-RTX is not the version that the recipe requests.
 
         TensorRT-RTX builds without a GPU, so this machine is expected to build the engine and to have the requested
