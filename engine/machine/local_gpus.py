@@ -56,9 +56,7 @@ def gpus() -> tuple[LocalGpu, ...]:
     """
     shown = cuda.devices()
     if shown:
-        # NVML, the kernel and nvidia-smi write the version alike.
-        queried = (row["driver_version"] for row in query(("driver_version",)))
-        version = nvml.installed_driver() or next(queried, "unknown")
+        version = nvml.installed_driver() or _queried_driver()
         return tuple(LocalGpu(each.name, each.sm, version, each.uuid) for each in shown)
     return () if nvml.library() is not None else tuple(_gpu(row) for row in query(_FIELDS))
 
@@ -115,6 +113,11 @@ def names() -> str:
 def driver() -> str:
     """Return the version of the NVIDIA driver, "none" without a driver."""
     return next((gpu.driver for gpu in gpus()), "none")
+
+
+def _queried_driver() -> str:
+    """Return the version of the driver from nvidia-smi, which writes it as NVML and the kernel do."""
+    return next((row["driver_version"] for row in query(("driver_version",))), "unknown")
 
 
 def _gpu(row: Mapping[str, str]) -> LocalGpu:
