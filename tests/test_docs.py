@@ -109,7 +109,6 @@ NOT_OURS = {
     "Quantized, probably fine.": "what people say",
     "ours is faster": "a column of a table on that page",
     "No answer": "what a model may answer",
-    "unproven": "printed by the fake TensorRT of the tests",
     "ONNX on the CPU, fp16 emulated": "tests/report/test_table.py has the whole line; the precision varies",
     "tf32 emulated": "the same",
 }

@@ -11,31 +11,14 @@ from collections.abc import Iterator
 from engine.gpus.gpu import Gpu, UnsupportedGpu
 
 
-def _geforce(sm: int, memory_by_name: str, *, laptop: bool = False) -> Iterator[Gpu]:
-    """Yield GeForce RTX GPUs from a text of names and memory sizes: `name=GiB, ...`.
+def _series(sm: int, sold: str, memory_by_name: str, form: str = "RTX {}") -> Iterator[Gpu]:
+    """Yield the GPUs of a series from a text of names and memory sizes: `name=GiB, ...`.
 
-    Laptop GPUs share the names of desktop GPUs and are other chips.
+    `form` is the pattern of a GPU's full name. Laptop GPUs share the names of desktop GPUs and are other chips.
     """
-    for name, memory_gib in _pairs(memory_by_name):
-        if laptop:
-            yield Gpu(f"RTX {name} Laptop", sm, memory_gib, "laptop")
-        else:
-            yield Gpu(f"RTX {name}", sm, memory_gib, "geforce")
-
-
-def _workstation(sm: int, memory_by_name: str, form: str) -> Iterator[Gpu]:
-    """Yield workstation GPUs from a text of names and memory sizes: `name=GiB, ...`.
-
-    `form` is the pattern of a GPU's full name, for example `RTX {} Ada`.
-    """
-    for name, memory_gib in _pairs(memory_by_name):
-        yield Gpu(form.format(name), sm, memory_gib, "workstation")
-
-
-def _pairs(memory_by_name: str) -> Iterator[tuple[str, int]]:
     for pair in memory_by_name.split(","):
         name, memory_gib = pair.strip().split("=")
-        yield name, int(memory_gib)
+        yield Gpu(form.format(name), sm, int(memory_gib), sold)
 
 
 CATALOGUE = (
@@ -43,14 +26,12 @@ CATALOGUE = (
     Gpu("T4", 75, 16, "data-center"),
     Gpu("T4G", 75, 16, "aws-g5g"),  # beside a Graviton CPU
     # Tensor cores came with the names RTX: a GTX computes in the same types, without them.
-    *(Gpu(f"GTX {name}", 75, memory_gib, "gtx-16") for name, memory_gib in _pairs(
-        "1630=4, 1650=4, 1650 SUPER=4, 1650 Ti=4, 1650 Laptop=4, 1650 Ti Laptop=4, 1660=6, 1660 SUPER=6, "
-        "1660 Ti=6, 1660 Ti Laptop=6"
-    )),
-    *_geforce(75, "2060=12, 2060 SUPER=8, 2070=8, 2070 SUPER=8, 2080=8, 2080 SUPER=8, 2080 Ti=11"),
-    *_geforce(75, "2060=6, 2070=8, 2070 SUPER=8, 2080=8, 2080 SUPER=8", laptop=True),
+    *_series(75, "gtx-16", "1630=4, 1650=4, 1650 SUPER=4, 1650 Ti=4, 1650 Laptop=4, 1650 Ti Laptop=4", "GTX {}"),
+    *_series(75, "gtx-16", "1660=6, 1660 SUPER=6, 1660 Ti=6, 1660 Ti Laptop=6", "GTX {}"),
+    *_series(75, "geforce", "2060=12, 2060 SUPER=8, 2070=8, 2070 SUPER=8, 2080=8, 2080 SUPER=8, 2080 Ti=11"),
+    *_series(75, "laptop", "2060=6, 2070=8, 2070 SUPER=8, 2080=8, 2080 SUPER=8", "RTX {} Laptop"),
     Gpu("TITAN RTX", 75, 24, "geforce"),
-    *_workstation(75, "4000=8, 5000=16, 6000=24, 8000=48", "Quadro RTX {}"),
+    *_series(75, "workstation", "4000=8, 5000=16, 6000=24, 8000=48", "Quadro RTX {}"),
     # Ampere
     Gpu("A100-40GB", 80, 40, "data-center", ("A100", "A100 PCIE 40GB")),  # A100 without a size means the smaller one
     Gpu("A100-80GB", 80, 80, "data-center", ("A100 80GB PCIe", "A100 PCIE 80GB")),
@@ -62,9 +43,9 @@ CATALOGUE = (
     Gpu("A10G", 86, 24, "aws-g5"),
     Gpu("A16", 86, 16, "data-center"),  # one of the four GPUs of the board
     Gpu("A40", 86, 48, "data-center"),
-    *_workstation(86, "A2000=6, A2000 12GB=12, A4000=16, A4500=20, A5000=24, A5500=24, A6000=48", "RTX {}"),
-    *_geforce(86, "3050=8, 3060=12, 3060 Ti=8, 3070=8, 3070 Ti=8, 3080=12, 3080 Ti=12, 3090=24, 3090 Ti=24"),
-    *_geforce(86, "3050=6, 3050 Ti=4, 3060=6, 3070=8, 3070 Ti=8, 3080=16, 3080 Ti=16", laptop=True),
+    *_series(86, "workstation", "A2000=6, A2000 12GB=12, A4000=16, A4500=20, A5000=24, A5500=24, A6000=48"),
+    *_series(86, "geforce", "3050=8, 3060=12, 3060 Ti=8, 3070=8, 3070 Ti=8, 3080=12, 3080 Ti=12, 3090=24, 3090 Ti=24"),
+    *_series(86, "laptop", "3050=6, 3050 Ti=4, 3060=6, 3070=8, 3070 Ti=8, 3080=16, 3080 Ti=16", "RTX {} Laptop"),
     Gpu("Jetson AGX Orin", 87, 64, "jetson", ("AGX Orin", "Jetson AGX Orin 64GB"), dla=True),
     Gpu("Jetson AGX Orin 32GB", 87, 32, "jetson", ("AGX Orin 32GB",), dla=True),
     Gpu("Jetson Orin NX", 87, 16, "jetson", ("Orin NX", "Jetson Orin NX 16GB"), dla=True),
@@ -76,10 +57,10 @@ CATALOGUE = (
     Gpu("L40", 89, 48, "data-center"),
     Gpu("L40S", 89, 48, "data-center"),
     Gpu("L20", 89, 48, "vgpu-gpus"),
-    *_workstation(89, "2000=16, 4000=20, 4000 SFF=20, 4500=24, 5000=32, 6000=48", "RTX {} Ada"),
-    *_geforce(89, "4060=8, 4060 Ti=16, 4070=12, 4070 SUPER=12, 4070 Ti=12, 4070 Ti SUPER=16"),
-    *_geforce(89, "4080=16, 4080 SUPER=16, 4090=24, 4090 D=24"),
-    *_geforce(89, "4050=6, 4060=8, 4070=8, 4080=12, 4090=16", laptop=True),
+    *_series(89, "workstation", "2000=16, 4000=20, 4000 SFF=20, 4500=24, 5000=32, 6000=48", "RTX {} Ada"),
+    *_series(89, "geforce", "4060=8, 4060 Ti=16, 4070=12, 4070 SUPER=12, 4070 Ti=12, 4070 Ti SUPER=16"),
+    *_series(89, "geforce", "4080=16, 4080 SUPER=16, 4090=24, 4090 D=24"),
+    *_series(89, "laptop", "4050=6, 4060=8, 4070=8, 4080=12, 4090=16", "RTX {} Laptop"),
     # Hopper
     Gpu("H100", 90, 80, "data-center", ("H100 SXM", "H100 80GB HBM3")),
     Gpu("H100 PCIe", 90, 80, "data-center"),
@@ -110,8 +91,8 @@ CATALOGUE = (
     Gpu("RTX PRO 4500 Blackwell", 120, 32, "workstation", ("RTX PRO 4500 Blackwell Server Edition",)),
     Gpu("RTX PRO 4000 Blackwell", 120, 24, "workstation", ("RTX PRO 4000 Blackwell SFF Edition",)),
     Gpu("RTX PRO 2000 Blackwell", 120, 16, "workstation"),
-    *_geforce(120, "5050=8, 5060=8, 5060 Ti=16, 5070=12, 5070 Ti=16, 5080=16, 5090=32, 5090 D=32"),
-    *_geforce(120, "5050=8, 5060=8, 5070=8, 5070 Ti=12, 5080=16, 5090=24", laptop=True),
+    *_series(120, "geforce", "5050=8, 5060=8, 5060 Ti=16, 5070=12, 5070 Ti=16, 5080=16, 5090=32, 5090 D=32"),
+    *_series(120, "laptop", "5050=8, 5060=8, 5070=8, 5070 Ti=12, 5080=16, 5090=24", "RTX {} Laptop"),
     Gpu("GB10", 121, 128, "spark", ("DGX Spark",)),
 )  # fmt: skip
 

@@ -13,6 +13,8 @@ _NOT_IN_CUDA_GPUS = ("gtx-16", "vgpu-gpus", "mig-gpus")
 _RTX_SMS = (75, 80, 86, 89, 120, 121)
 _TENSORRT_FROM = {100: "10.8", 103: "10.14.1", 110: "10.8", 120: "10.8", 121: "10.14.1"}
 
+_NOTES = "https://docs.nvidia.com/deeplearning/tensorrt/latest/getting-started/release-notes-10"
+_DOCS = "https://docs.nvidia.com/deeplearning"
 _DOCUMENTS = (
     ("cuda-gpus", "NVIDIA, CUDA GPU Compute Capability", "https://developer.nvidia.com/cuda-gpus"),
     (
@@ -49,15 +51,11 @@ _DOCUMENTS = (
     ("workstation", "NVIDIA, data sheets of workstation GPUs", "https://www.nvidia.com/en-us/products/workstations/"),
     ("jetson", "NVIDIA, Jetson modules", "https://developer.nvidia.com/embedded/jetson-modules"),
     ("spark", "NVIDIA, DGX Spark", "https://www.nvidia.com/en-us/products/workstations/dgx-spark/"),
-    (
-        "tensorrt",
-        "NVIDIA, TensorRT Support Matrix",
-        "https://docs.nvidia.com/deeplearning/tensorrt/latest/getting-started/support-matrix.html",
-    ),
+    ("tensorrt", "NVIDIA, TensorRT Support Matrix", f"{_DOCS}/tensorrt/latest/getting-started/support-matrix.html"),
     (
         "tensorrt-rtx",
         "NVIDIA, TensorRT-RTX Support Matrix",
-        "https://docs.nvidia.com/deeplearning/tensorrt-rtx/latest/getting-started/support-matrix.html",
+        f"{_DOCS}/tensorrt-rtx/latest/getting-started/support-matrix.html",
     ),
     (
         "tensorrt-rtx-library",
@@ -67,23 +65,11 @@ _DOCUMENTS = (
     (
         "tensorrt-10.1",
         "NVIDIA, TensorRT 10.1.0 Support Matrix",
-        "https://docs.nvidia.com/deeplearning/tensorrt/archives/tensorrt-1010/support-matrix/index.html",
+        f"{_DOCS}/tensorrt/archives/tensorrt-1010/support-matrix/index.html",
     ),
-    (
-        "tensorrt-10.5",
-        "NVIDIA, TensorRT 10.5.0 Release Notes",
-        "https://docs.nvidia.com/deeplearning/tensorrt/latest/getting-started/release-notes-10/10.5.0.html",
-    ),
-    (
-        "tensorrt-10.8",
-        "NVIDIA, TensorRT 10.8.0 Release Notes",
-        "https://docs.nvidia.com/deeplearning/tensorrt/latest/getting-started/release-notes-10/10.8.0.html",
-    ),
-    (
-        "tensorrt-10.14",
-        "NVIDIA, TensorRT 10.14.1 Release Notes",
-        "https://docs.nvidia.com/deeplearning/tensorrt/latest/getting-started/release-notes-10/10.14.1.html",
-    ),
+    ("tensorrt-10.5", "NVIDIA, TensorRT 10.5.0 Release Notes", f"{_NOTES}/10.5.0.html"),
+    ("tensorrt-10.8", "NVIDIA, TensorRT 10.8.0 Release Notes", f"{_NOTES}/10.8.0.html"),
+    ("tensorrt-10.14", "NVIDIA, TensorRT 10.14.1 Release Notes", f"{_NOTES}/10.14.1.html"),
     (
         "quantization",
         "NVIDIA, Model Optimizer, Support Matrix",

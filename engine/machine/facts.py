@@ -25,11 +25,6 @@ def cpu_isa() -> str:
     return " ".join(sorted(flags & _ISA)) or platform.machine()
 
 
-def _cpu_count() -> str:
-    """Return the logical CPUs that this process may use, and the cores that a container's quota leaves of them."""
-    return f"{len(cpu.usable())} (cores: {cpu.physical_cores()})"
-
-
 def _cuda_runtime() -> Known:
     """Return the version of the CUDA runtime, with the files of the Python packages that have the version."""
     packages = [tools.known(name) for name in cuda.RUNTIME_PACKAGES]
@@ -39,7 +34,10 @@ def _cuda_runtime() -> Known:
 FACTS.update(
     {
         "arch": Fact(lambda _: Known(platform.machine()), describes_machine=True),
-        "cpu.count": Fact(lambda _: Known(_cpu_count()), describes_machine=True),
+        # The logical CPUs that this process may use, and the cores that a container's quota leaves of them.
+        "cpu.count": Fact(
+            lambda _: Known(f"{len(cpu.usable())} (cores: {cpu.physical_cores()})"), describes_machine=True
+        ),
         "cpu.isa": Fact(lambda _: Known(cpu_isa()), describes_machine=True),
         "cpu.model": Fact(lambda _: Known(cpu.model()), describes_machine=True),
         "cuda.runtime": Fact(lambda _: _cuda_runtime(), describes_machine=True),

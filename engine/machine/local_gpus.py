@@ -56,7 +56,7 @@ def gpus() -> tuple[LocalGpu, ...]:
     """
     shown = cuda.devices()
     if shown:
-        version = _driver()
+        version = nvml.installed_driver() or _queried_driver()
         return tuple(LocalGpu(each.name, each.sm, version, each.uuid) for each in shown)
     return () if nvml.library() is not None else tuple(_gpu(row) for row in query(_FIELDS))
 
@@ -115,9 +115,9 @@ def driver() -> str:
     return next((gpu.driver for gpu in gpus()), "none")
 
 
-def _driver() -> str:
-    """Return the version of the driver from NVML, the kernel or nvidia-smi, which all write it alike."""
-    return nvml.installed_driver() or next((row["driver_version"] for row in query(("driver_version",))), "unknown")
+def _queried_driver() -> str:
+    """Return the version of the driver from nvidia-smi, which writes it as NVML and the kernel do."""
+    return next((row["driver_version"] for row in query(("driver_version",))), "unknown")
 
 
 def _gpu(row: Mapping[str, str]) -> LocalGpu:
@@ -126,15 +126,11 @@ def _gpu(row: Mapping[str, str]) -> LocalGpu:
     return LocalGpu(name, int(digits) if digits.isdigit() else 0, driver)
 
 
-def _of_driver(name: str) -> Callable[[LocalGpu], str]:
-    """Return a function that reads the attribute `name` of a GPU from the CUDA driver."""
-
-    def fact(gpu: LocalGpu) -> str:
-        same = (device for device in cuda.devices() if (device.uuid, device.name) == (gpu.uuid, gpu.name))
-        described = next(same, None)
-        return "unknown" if described is None else str(getattr(described, name)).lower()
-
-    return fact
+def _described(name: str, gpu: LocalGpu) -> str:
+    """Return the attribute `name` of a GPU as the CUDA driver tells it."""
+    same = (device for device in cuda.devices() if (device.uuid, device.name) == (gpu.uuid, gpu.name))
+    described = next(same, None)
+    return "unknown" if described is None else str(getattr(described, name)).lower()
 
 
 def major_of(distribution: str) -> int | None:
@@ -162,17 +158,14 @@ def driver_lacks(distribution: str) -> str | None:
 
 _FACTS: Mapping[str, Callable[[LocalGpu], str]] = {
     "device.ampere_plus": lambda gpu: f"sm>={catalogue.AMPERE}" if gpu.sm >= catalogue.AMPERE else str(gpu.sm),
-    "device.ecc": _of_driver("ecc"),
-    "device.integrated": _of_driver("integrated"),
-    "device.l2_bytes": _of_driver("l2_bytes"),
-    "device.memory": _of_driver("memory"),
-    "device.memory_bus_width": _of_driver("memory_bus_width"),
     "device.mig": lambda gpu: gpu.name.partition(" MIG ")[2] or "none",
     "device.name": lambda gpu: gpu.name,
-    "device.shared_memory_per_block": _of_driver("shared_memory_per_block"),
-    "device.shared_memory_per_sm": _of_driver("shared_memory_per_sm"),
     "device.sm": lambda gpu: str(gpu.sm),
-    "device.sm_count": _of_driver("sm_count"),
-}
+    **{
+        f"{DEVICE}{name}": partial(_described, name)
+        for name in ("ecc", "integrated", "l2_bytes", "memory", "memory_bus_width", "shared_memory_per_block",
+                     "shared_memory_per_sm", "sm_count")
+    },
+}  # fmt: skip
 """The facts about one GPU that NVIDIA's compatibility checks of an engine read."""
 FACTS.update({name: Fact(partial(_tell, name)) for name in _FACTS})

@@ -68,10 +68,8 @@ def driver() -> str | None:
 
 def installed_driver() -> str | None:
     """Return the version of the driver as `driver` does; without NVML, the version of the kernel's module."""
-    return driver() or _of_module()
-
-
-def _of_module() -> str | None:
+    if version := driver():
+        return version
     try:
         match = _MODULE_VERSION.search(regular.read_text(_MODULE))
     except OSError:

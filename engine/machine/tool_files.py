@@ -72,12 +72,9 @@ def _is_at(place: str, wheel: Wheel, path: str) -> bool:
     return os.path.realpath(place) == os.path.realpath(listed)
 
 
-def _is_under(name: str, packages: Mapping[str, str]) -> bool:
-    return any(name == base or name.startswith((f"{base}/", f"{base}.")) for base in _bases(packages))
-
-
-def _bases(packages: Mapping[str, str]) -> Iterator[str]:
-    return (package.replace(".", "/") for package in packages)
+def _is_under(name: str, packages: Iterable[str]) -> bool:
+    bases = (package.replace(".", "/") for package in packages)
+    return any(name == base or name.startswith((f"{base}/", f"{base}.")) for base in bases)
 
 
 def _folders(wheel: Wheel, files: Mapping[str, str]) -> list[str]:

@@ -148,15 +148,11 @@ def _bringing(hardware: Hardware) -> tuple[str, ...]:
     The result is empty for a Jetson, where NVIDIA's JetPack brings them.
     """
     libraries = hardware.libraries
-    if libraries is None or _on_jetson(hardware):
+    if libraries is None or any(gpus.find(device.name).sold == "jetson" for device in hardware.devices):
         return ()
     built = local_gpus.major_of(hardware.tool)
     distribution = f"{libraries.distribution}-cu{built}" if built else libraries.distribution
     return (requirement(distribution, libraries.version),)
-
-
-def _on_jetson(hardware: Hardware) -> bool:
-    return any(gpus.find(device.name).sold == "jetson" for device in hardware.devices)
 
 
 def _tool(hardware: Hardware, has: str) -> Lack | None:
@@ -246,22 +242,19 @@ def _others(hardware: Hardware) -> str:
     return f"this machine has {local_gpus.names()}{named}"
 
 
-def _way_lacks(way: Way, installed: Callable[[str], bool]) -> list[str]:
-    """Return the list of things that a way to run models lacks on this machine.
+def for_ways(installed: Callable[[str], bool]) -> Mapping[str, list[str]]:
+    """Return, for the name of each way to run models on a GPU, the list of things that the way lacks on this machine.
 
     The function `installed` tells whether a distribution is installed.
     """
-    absent = [name for name in way.distributions if not installed(name)]
-    absent += _modules_missing(way)
-    absent += [name for name in way.libraries if not shared_libraries.is_here(name)]
-    absent += [old for name in way.distributions if installed(name) and (old := local_gpus.driver_lacks(name))]
-    return absent if cuda.devices() else [local_gpus.hidden() or _DRIVER, *absent]
-
-
-def for_ways(installed: Callable[[str], bool]) -> Mapping[str, list[str]]:
-    """Return, for the name of each way to run models on a GPU, the things that the way lacks on this machine."""
-    ways = (way for runtime in registry.runtimes().values() for way in runtime.ways)
-    return {way.name: _way_lacks(way, installed) for way in ways}
+    lacks = {}
+    for way in (way for runtime in registry.runtimes().values() for way in runtime.ways):
+        absent = [name for name in way.distributions if not installed(name)]
+        absent += _modules_missing(way)
+        absent += [name for name in way.libraries if not shared_libraries.is_here(name)]
+        absent += [old for name in way.distributions if installed(name) and (old := local_gpus.driver_lacks(name))]
+        lacks[way.name] = absent if cuda.devices() else [local_gpus.hidden() or _DRIVER, *absent]
+    return lacks
 
 
 def modules_missing(distribution: str) -> list[str]:

@@ -207,8 +207,9 @@ class Support:
 
         A batch is padded to the smallest profile that holds the batch.
         """
-        fixed = self.fixes_profiles(recipe.target)
-        return recipe.profiles if fixed or (self.compiles_sizes and _are_sizes(recipe.profiles)) else ()
+        extents = (extent for profile in recipe.profiles for extent in profile.values())
+        compiles = self.compiles_sizes and all(extent.min == extent.max for extent in extents)
+        return recipe.profiles if compiles or self.fixes_profiles(recipe.target) else ()
 
     def lowering(self, recipe: RecipeView) -> Lowering | None:
         """Return the way in which the graph gets the recipe's precision; None where the graph keeps its precision."""
@@ -235,8 +236,3 @@ class Support:
     def sums_in_fp32(self, recipe: RecipeView) -> tuple[str, ...]:
         """Return the normalizations whose kernels for fp16 are known to sum in fp32."""
         return ()
-
-
-def _are_sizes(profiles: Sequence[Mapping[str, Any]]) -> bool:
-    """Tell whether every profile has one size for each axis."""
-    return all(extent.min == extent.max for profile in profiles for extent in profile.values())

@@ -12,6 +12,8 @@ goes to stderr.
 from __future__ import annotations
 
 import argparse
+import json
+import os
 import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -26,7 +28,6 @@ import gpu_parts  # noqa: E402
 import gpu_ways as ways  # noqa: E402
 from gpu_floor import BERT, SHAPES, Peaks, Work  # noqa: E402
 from gpu_parts import NotRunError, Part  # noqa: E402
-from gpu_rows import Rows, WrongMachineError  # noqa: E402
 
 from engine.machine import (  # noqa: E402
     cuda,
@@ -40,6 +41,51 @@ _LATENCIES = (
     "worst cosine", "MB",
 )  # fmt: skip
 _EAGER = "pytorch-fp32"
+Row = Mapping[str, Any]
+Shape = tuple[int, int]
+Floors = Mapping[tuple[str, Shape], float]
+"""The milliseconds that no call of a model at a shape can fall below."""
+
+
+class WrongMachineError(Exception):
+    """The file has rows of another machine or of other versions."""
+
+
+class Rows:
+    """The rows of the parts that have run, by the name of the part; a part that failed has a row with `why`."""
+
+    def __init__(self, file: Path, machine: Row) -> None:
+        """Read the rows of earlier runs, or begin a file with what describes the machine.
+
+        A last line that a crash has cut off is dropped. Raises WrongMachineError for rows of another machine.
+        """
+        self.file = file
+        self.by_part: dict[str, Row] = {}
+        lines = file.read_text("utf-8").splitlines(keepends=True) if file.exists() else []
+        whole = [line for line in lines if line.endswith("\n")]
+        if len(whole) < len(lines):
+            file.write_text("".join(whole), "utf-8")
+        before, *rows = [json.loads(line) for line in whole] or [None]
+        if before is None:
+            self._write(machine)
+        elif before != machine:
+            raise WrongMachineError(f"{file} has rows of {before}, and this is {machine}")
+        self.by_part = {row["part"]: row for row in rows}
+
+    def has(self, part: str) -> bool:
+        """Tell whether a part has been measured; a part that failed has not."""
+        return part in self.by_part and "why" not in self.by_part[part]
+
+    def add(self, part: str, row: Row) -> None:
+        """Write the row of a part to the disk."""
+        self.by_part[part] = {"part": part, **row}
+        self._write(self.by_part[part])
+
+    def _write(self, row: Row) -> None:
+        with self.file.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(row) + "\n")
+            file.flush()
+            os.fsync(file.fileno())
 
 
 def main(words: Sequence[str] | None = None) -> int:
@@ -91,7 +137,7 @@ def measure(
         rows.add(part.name, {**row, "seconds": round(clock() - began, 1)})
 
 
-def section(by_part: Mapping[str, Mapping[str, Any]], names: Sequence[str], heading: str, versions: str) -> str:
+def section(by_part: Mapping[str, Row], names: Sequence[str], heading: str, versions: str) -> str:
     """Return a part of docs/measured.md; `names` are the names of all parts."""
     ran = [row for row in by_part.values() if "why" not in row]
     latencies = [row for row in ran if "rows" in row]
@@ -126,18 +172,16 @@ def section(by_part: Mapping[str, Mapping[str, Any]], names: Sequence[str], head
     return "\n".join(lines)
 
 
-def _pairs(latencies: Iterable[Mapping[str, Any]]) -> list[tuple[Mapping[str, Any], Mapping[str, Any]]]:
+def _pairs(latencies: Iterable[Row]) -> list[tuple[Row, Row]]:
     return [(part, row) for part in latencies for row in part["rows"]]
 
 
-def _is_built(row: Mapping[str, Any]) -> bool:
+def _is_built(row: Row) -> bool:
     """Tell whether a row is of the built model, run in one way or the other, and not of a rival."""
     return bool(row["ours"] or row.get("other_way"))
 
 
-def _cells(
-    part: Mapping[str, Any], row: Mapping[str, Any], floors: Mapping[tuple[str, tuple[int, int]], float]
-) -> list[str]:
+def _cells(part: Row, row: Row, floors: Floors) -> list[str]:
     built = _is_built(row)
     floor = floors.get((part["model"], tuple(part["shape"])))
     ratio = row["ratio_to"].get(_EAGER)
@@ -154,11 +198,11 @@ def _cells(
     ]
 
 
-def _shape(part: Mapping[str, Any]) -> str:
+def _shape(part: Row) -> str:
     return " x ".join(map(str, part["shape"]))
 
 
-def _floors(ran: Iterable[Mapping[str, Any]]) -> dict[tuple[str, tuple[int, int]], float]:
+def _floors(ran: Iterable[Row]) -> dict[tuple[str, Shape], float]:
     """Return the floor in milliseconds of each model and shape; none for what was not counted or measured."""
     rows = list(ran)
     peaks = next((Peaks(row["flops_per_s"], row["bytes_per_s"]) for row in rows if "bytes_per_s" in row), None)
@@ -171,7 +215,7 @@ def _floors(ran: Iterable[Mapping[str, Any]]) -> dict[tuple[str, tuple[int, int]
     }
 
 
-def _of_floors(ran: Iterable[Mapping[str, Any]], floors: Mapping[tuple[str, tuple[int, int]], float]) -> list[str]:
+def _of_floors(ran: Iterable[Row], floors: Floors) -> list[str]:
     peaks = next((row for row in ran if "bytes_per_s" in row), None)
     if peaks is None:
         return []
@@ -183,18 +227,18 @@ def _of_floors(ran: Iterable[Mapping[str, Any]], floors: Mapping[tuple[str, tupl
     return ["", basis, "", *_table(("model", "shape", "floor ms"), rows)]
 
 
-def _of_kernels(row: Mapping[str, Any]) -> list[str]:
+def _of_kernels(row: Row) -> list[str]:
     return [row["model"], _shape(row), row["way"], str(row["kernels"]), f"{row['kernels_ms']:.3f}"]
 
 
-def _of_load(row: Mapping[str, Any], load: Mapping[str, Any]) -> list[str]:
+def _of_load(row: Row, load: Row) -> list[str]:
     p99 = load["latency"].get("p99_ms")  # a load that answers too few requests has none
     return [row["kind"], str(load["concurrency"]), f"{load['throughput']:.1f}", f"{p99:.3f}" if p99 else "not measured"]
 
 
-def _best(latencies: Iterable[Mapping[str, Any]]) -> dict[tuple[str, tuple[int, int]], float]:
+def _best(latencies: Iterable[Row]) -> dict[tuple[str, Shape], float]:
     """Return the shortest p50 of each model and shape, of a package that keeps the bounds of its recipe."""
-    best: dict[tuple[str, tuple[int, int]], float] = {}
+    best: dict[tuple[str, Shape], float] = {}
     for part, row in _pairs(latencies):
         if _is_built(row) and part["within_bounds"]:
             key = part["model"], tuple(part["shape"])
@@ -202,7 +246,7 @@ def _best(latencies: Iterable[Mapping[str, Any]]) -> dict[tuple[str, tuple[int, 
     return best
 
 
-def _eager_ratio(latencies: Iterable[Mapping[str, Any]]) -> float | None:
+def _eager_ratio(latencies: Iterable[Row]) -> float | None:
     """Return how many times longer PyTorch in fp32 takes for BERT-base at the first shape than the fastest package."""
     ratios = []
     for part in latencies:
@@ -212,9 +256,7 @@ def _eager_ratio(latencies: Iterable[Mapping[str, Any]]) -> float | None:
     return max(ratios, default=None)
 
 
-def _left_out(
-    by_part: Mapping[str, Mapping[str, Any]], names: Iterable[str], latencies: Iterable[Mapping[str, Any]]
-) -> list[str]:
+def _left_out(by_part: Mapping[str, Row], names: Iterable[str], latencies: Iterable[Row]) -> list[str]:
     reasons = [
         f"{name}: {by_part.get(name, {'why': 'not begun'})['why']}"
         for name in names

@@ -3,6 +3,7 @@
 import importlib
 import inspect
 import re
+from unittest.mock import Mock
 
 import fake_nvidia
 import pytest
@@ -82,27 +83,15 @@ def test_a_vgpu_is_itself_and_what_it_does_not_tell_is_not_known(machine):
     assert (report.driver, report.sm_mhz, report.watts, report.throttled) == ("550.144.03", None, None, None)
 
 
-def test_without_the_package_or_the_library_nvml_tells_nothing(monkeypatch):
-    def absent(_name):
-        raise ModuleNotFoundError("pynvml")
-
-    monkeypatch.setattr(nvml.importlib, "import_module", absent)
-    nvml.library.cache_clear()
+def test_without_the_package_nvml_tells_nothing_and_ctrl_c_during_its_import_is_heard(machine, monkeypatch):
+    machine("twins")
+    monkeypatch.setattr(
+        importlib, "import_module", Mock(side_effect=[ModuleNotFoundError("pynvml"), KeyboardInterrupt])
+    )
     assert (nvml.driver(), nvml.boards(), nvml.state("GPU-1")) == (None, (), None)
-    monkeypatch.undo()
-    nvml.library.cache_clear()
-
-
-def test_ctrl_c_while_the_package_is_imported_is_no_error_of_the_program(monkeypatch):
-    def interrupted(_name):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(nvml.importlib, "import_module", interrupted)
     nvml.library.cache_clear()
     with pytest.raises(KeyboardInterrupt):
         nvml.driver()
-    monkeypatch.undo()
-    nvml.library.cache_clear()
 
 
 def test_the_package_has_every_function_that_is_called():

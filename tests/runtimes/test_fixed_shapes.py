@@ -22,27 +22,21 @@ def facts(*profiles, folder=None, tokenizer=None, known=LOGITS):
     )
 
 
-@pytest.mark.parametrize(("left", "architecture"), [(False, "bert"), (False, "roberta")])
-def test_a_text_model_is_padded_as_its_tokenizer_pads(left, architecture):
+@pytest.mark.parametrize("architecture", ["bert", "roberta"])
+def test_a_text_model_is_padded_as_its_tokenizer_pads(architecture):
     exported = graphs.tiny(architecture)
     tokenizer = tokenizers.load(exported.parent / "checkpoint")
     profiles = (profile(batch=1, sequence=8), profile(batch=[1, 2, 4], sequence=8))
     one = facts(*profiles, folder=exported, tokenizer=tokenizer)
     assert one["fixed"] == [{"batch": 1, "sequence": 8}]
-    assert (one["free"], one["rows"], one["tokens"], one["left"]) == (True, "batch", "sequence", left)
+    assert (one["free"], one["rows"], one["tokens"], one["left"]) == (True, "batch", "sequence", False)
     assert one["fill"]["input_ids"] == tokenizer.pad
     assert one["outputs"]["logits"] == ["batch", None]
 
 
-def test_ranges_alone_need_no_fixed_shapes():
-    assert facts(profile(batch=[1, 2, 4], sequence=[1, 8, 16])) is None
-
-
-def test_without_a_tokenizer_tokens_are_not_padded():
+def test_tokens_are_padded_by_a_tokenizer_alone_and_nothing_where_an_output_has_unknown_axes():
     one = facts(profile(batch=1, sequence=8))
     assert (one["rows"], one["tokens"]) == ("batch", None)
-
-
-def test_nothing_is_padded_where_the_axes_of_an_output_are_not_known():
     one = facts(profile(batch=1, sequence=8), known=None)
     assert (one["rows"], one["tokens"], one["outputs"]) == (None, None, {"logits": []})
+    assert facts(profile(batch=[1, 2, 4], sequence=[1, 8, 16])) is None, "ranges alone need no fixed shapes"

@@ -36,6 +36,8 @@ def texts(node: ast.AST | None) -> list[str]:
 
 def compared(source: str) -> list[str]:
     """Return each runtime's name that a source compares, matches, has as a key, or passes to `get` and the like."""
+    if not any(name in source for name in NAMES):
+        return []
     tree = ast.parse(source)
     constants = {
         target.id: node.value

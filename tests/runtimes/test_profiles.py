@@ -18,9 +18,7 @@ def test_every_input_with_a_free_axis_gets_its_shapes_in_every_profile():
     shapes = trt_profiles.shapes(inputs, profiles)
     assert shapes[0] == dict.fromkeys(TOKENS, ((1, 1), (8, 128), (32, 512)))
     assert shapes[1] == dict.fromkeys(TOKENS, ((1, 1), (1, 16), (1, 128)))
-
-
-def test_a_model_of_fixed_shapes_needs_no_profile():
+    assert trt_profiles.greatest(profiles) == {"batch": 32, "sequence": 512}
     assert trt_profiles.shapes({"x": Input("x", "float32", (1, 4))}, ()) == [{}]
 
 
@@ -34,8 +32,3 @@ def test_a_profile_that_leaves_an_axis_open_is_refused_with_one_that_does_not():
 def test_a_profile_with_an_axis_that_the_model_lacks_is_refused():
     with pytest.raises(StepError, match="does not have: length"):
         trt_profiles.shapes(TOKENS, [extents(batch=(1, 2, 4), sequence=(1, 2, 4), length=(1, 2, 4))])
-
-
-def test_the_greatest_extent_of_an_axis_is_that_of_any_profile():
-    profiles = [extents(batch=(1, 8, 32), sequence=(1, 16, 128)), extents(batch=(1, 1, 1), sequence=(1, 128, 512))]
-    assert trt_profiles.greatest(profiles) == {"batch": 32, "sequence": 512}

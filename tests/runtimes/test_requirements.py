@@ -22,25 +22,39 @@ PROVIDER = Hardware(devices=T4.devices, tool="onnxruntime-gpu", libraries=TENSOR
 
 @pytest.fixture
 def machine(monkeypatch):
-    """Let a test choose the names of the GPUs, and the version of TensorRT; no package tells its CUDA."""
+    """Let a test choose the names of the GPUs and the versions of distributions; no package tells its CUDA."""
     monkeypatch.setattr(nvml, "boards", lambda: ())
     monkeypatch.setattr(local_gpus, "major_of", lambda _: None)
+    monkeypatch.setattr(requirements, "modules_missing", lambda _: [])
 
-    def be(*gpus, tensorrt=tools.MISSING):
+    def be(*gpus, **versions):
         monkeypatch.setattr(local_gpus, "gpus", lambda: tuple(LocalGpu(name, 75, "580.65.06") for name in gpus))
-        monkeypatch.setitem(tools._versions, "tensorrt", tensorrt)
+        for name, version in {"tensorrt": tools.MISSING, **versions}.items():
+            monkeypatch.setitem(tools._versions, name.replace("_gpu", "-gpu"), version)
 
     return be
 
 
-def test_on_the_very_gpu_with_another_tensorrt_nothing_is_to_be_run_elsewhere(machine):
-    machine("Tesla T4", tensorrt="11.1.0.9")
+@pytest.mark.parametrize(
+    ("gpus", "tensorrt", "has_gpu", "advice"),
+    [
+        (["Tesla T4"], "11.1.0.9", True,
+         ('this machine has Tesla T4 (sm_75), but tensorrt 11.1.0.9 instead of 10.x; pip install "tensorrt==10.*", '
+         'then run the same command again (or change the recipe: version: "11.1.0.9")')),
+        (["Tesla T4"], tools.MISSING, True,
+         ('this machine has Tesla T4 (sm_75), but tensorrt is not installed; pip install "tensorrt==10.*", '
+         "then run the same command again")),
+        (["NVIDIA RTX 2080 Ti"], "10.11.0.33", False,
+         ("this machine has NVIDIA RTX 2080 Ti (sm_75); for it, a recipe says `target.device: RTX 2080 Ti`; "
+         "run the same command there with this cache (copy cache/ along, or share it)")),
+        ([], "10.11.0.33", False, "run the same command there with this cache (copy cache/ along, or share it)"),
+    ],
+    ids=["another TensorRT", "no TensorRT", "another GPU", "no GPU"],
+)  # fmt: skip
+def test_the_advice_says_what_is_here_and_what_to_do(machine, gpus, tensorrt, has_gpu, advice):
+    machine(*gpus, tensorrt=tensorrt)
     lack = requirements.lack(T4)
-    assert lack.has_gpu
-    assert lack.advice == (
-        "this machine has Tesla T4 (sm_75), but tensorrt 11.1.0.9 instead of 10.x; "
-        'pip install "tensorrt==10.*", then run the same command again (or change the recipe: version: "11.1.0.9")'
-    )
+    assert (lack.has_gpu, lack.advice) == (has_gpu, advice)
 
 
 def test_the_advice_names_no_release_that_pip_lacks(machine):
@@ -54,13 +68,13 @@ def test_the_advice_names_no_release_that_pip_lacks(machine):
     )
 
 
-@pytest.mark.parametrize(("version", "instead"), [("10.17", "10.16.0.72"), ("10.99", "10.16.0.72")])
-def test_without_tensorrt_a_version_that_is_no_release_is_to_be_changed(machine, version, instead):
+def test_without_tensorrt_a_version_that_is_no_release_is_to_be_changed(machine):
     """pip would install another version, which does not agree with the recipe."""
     machine("Tesla T4")
-    lack = requirements.lack(T4.model_copy(update={"version": version}))
-    assert lack.packages == ()
-    assert lack.remedy == f'pip has no such release of tensorrt; change the recipe: version: "{instead}"'
+    for version in ("10.17", "10.99"):
+        lack = requirements.lack(T4.model_copy(update={"version": version}))
+        assert lack.packages == ()
+        assert lack.remedy == 'pip has no such release of tensorrt; change the recipe: version: "10.16.0.72"'
 
 
 def test_pips_version_without_a_build_does_for_the_image_and_after_a_post_release(machine):
@@ -68,35 +82,13 @@ def test_pips_version_without_a_build_does_for_the_image_and_after_a_post_releas
     assert requirements.lack(T4.model_copy(update={"version": "10.0.1.6"})) is None
     machine("Tesla T4", tensorrt="10.7.0.post1")
     assert requirements.lack(T4.model_copy(update={"version": "10.7.0.23"})) is None
-
-
-def test_on_the_very_gpu_without_tensorrt_the_advice_is_to_install_it(machine):
-    machine("Tesla T4")
-    assert requirements.lack(T4).advice == (
-        'this machine has Tesla T4 (sm_75), but tensorrt is not installed; pip install "tensorrt==10.*", '
-        "then run the same command again"
-    )
-
-
-def test_on_another_gpu_the_advice_names_it(machine):
-    machine("NVIDIA RTX 2080 Ti", tensorrt="10.11.0.33")
-    advice = requirements.lack(T4).advice
-    assert advice == (
-        "this machine has NVIDIA RTX 2080 Ti (sm_75); for it, a recipe says `target.device: RTX 2080 Ti`; "
-        "run the same command there with this cache (copy cache/ along, or share it)"
-    )
-
-
-def test_without_a_gpu_the_advice_is_only_to_go_where_one_is(machine):
-    machine(tensorrt="10.11.0.33")
-    assert requirements.lack(T4).advice.startswith("run the same command there")
-    assert not requirements.lack(T4).has_gpu
+    assert requirements.lack(T4) is None
+    assert facts.can_run(T4)
 
 
 def test_libraries_that_the_tool_loads_and_does_not_bring_are_lacking(machine, monkeypatch):
     """As on a machine with onnxruntime-gpu and without TensorRT, where its TensorRT provider opens no model."""
-    machine("Tesla T4")
-    monkeypatch.setitem(tools._versions, "onnxruntime-gpu", "1.31.1")
+    machine("Tesla T4", onnxruntime_gpu="1.31.1")
     here = {"libnvinfer.so.10"}
     monkeypatch.setattr(shared_libraries, "is_here", lambda name: name in here)
     assert str(PROVIDER) == "T4 (sm_75) with onnxruntime-gpu and TensorRT 10"
@@ -114,8 +106,7 @@ def test_libraries_that_the_tool_loads_and_does_not_bring_are_lacking(machine, m
 @pytest.mark.parametrize("built_for", [12, 13])
 def test_tensorrt_is_to_be_for_the_cuda_of_the_installed_onnx_runtime(machine, monkeypatch, built_for):
     """`tensorrt` itself gets a build for CUDA 13, which does not fit onnxruntime-gpu 1.26."""
-    machine("Tesla T4")
-    monkeypatch.setitem(tools._versions, "onnxruntime-gpu", "1.26.0")
+    machine("Tesla T4", onnxruntime_gpu="1.26.0")
     monkeypatch.setattr(local_gpus, "major_of", lambda _: built_for)
     assert requirements.lack(PROVIDER).packages == (f'"tensorrt-cu{built_for}==10.*"',)
 
@@ -136,14 +127,13 @@ def by_pip(machine, monkeypatch, tmp_path):
         (folder / "METADATA").write_text("Metadata-Version: 2.1\n" + "\n".join(lines) + "\n")
 
     def be(*, onnxruntime, tensorrt, driver, system=False):
-        machine("Tesla T4")
+        machine("Tesla T4", onnxruntime_gpu="9.9")
         described("onnxruntime-gpu", *([f"nvidia-cudnn-cu{onnxruntime}; extra == 'cudnn'"] if onnxruntime else []))
         described("tensorrt", f"tensorrt_cu{tensorrt}==9.9")
         for folder in ("tensorrt_libs", *(["lib"] if system else [])):
             (tmp_path / folder).mkdir()
             for library in TENSORRT_LIBRARIES.names:
                 (tmp_path / folder / library).touch()
-        monkeypatch.setitem(tools._versions, "onnxruntime-gpu", "9.9")
         monkeypatch.setattr(cuda, "supported", lambda: (driver, 0))
 
     return be
@@ -184,8 +174,7 @@ def test_a_tensorrt_that_fits_is_left_alone(by_pip, installed):
 
 
 def test_the_package_and_the_libraries_that_it_loads_are_installed_together(machine, monkeypatch):
-    machine("Tesla T4")
-    monkeypatch.setitem(tools._versions, "onnxruntime-gpu", tools.MISSING)
+    machine("Tesla T4", onnxruntime_gpu=tools.MISSING)
     monkeypatch.setattr(tools, "in_the_way", lambda _: None)
     assert requirements.lack(PROVIDER).packages == ("onnxruntime-gpu", '"tensorrt==10.*"')
     monkeypatch.setattr(shared_libraries, "is_here", lambda _: True)
@@ -193,25 +182,17 @@ def test_the_package_and_the_libraries_that_it_loads_are_installed_together(mach
 
 
 def test_on_a_jetson_pip_does_not_install_tensorrt(machine, monkeypatch):
-    machine("Orin")
+    machine("Orin", onnxruntime_gpu="1.26.0")
     monkeypatch.setattr(local_gpus, "local", lambda _: LocalGpu("Orin", 87, "540.4.0"))
-    monkeypatch.setitem(tools._versions, "onnxruntime-gpu", "1.26.0")
     orin = PROVIDER.model_copy(update={"devices": (Device(name="Jetson AGX Orin", sm=87),)})
     lack = requirements.lack(orin)
     assert lack.packages == ()
     assert lack.remedy == "install TensorRT 10 of NVIDIA's JetPack, then run the same command again"
 
 
-def test_nothing_is_lacking_where_the_job_can_run(machine):
-    machine("Tesla T4", tensorrt="10.11.0.33")
-    assert requirements.lack(T4) is None
-    assert facts.can_run(T4)
-
-
 def test_what_would_overwrite_the_files_of_another_distribution_takes_its_place(machine, monkeypatch):
     """docs/gpu.md: onnxruntime and onnxruntime-gpu both install the module onnxruntime."""
-    machine("Tesla T4")
-    monkeypatch.setitem(tools._versions, "onnxruntime-gpu", tools.MISSING)
+    machine("Tesla T4", onnxruntime_gpu=tools.MISSING)
     on_gpu = T4.model_copy(update={"tool": "onnxruntime-gpu", "version": None})
     if tools.version_of("onnxruntime") == tools.MISSING or tools.build("onnxruntime").value != "onnxruntime":
         pytest.skip("there is no onnxruntime here that onnxruntime-gpu would overwrite")
@@ -233,28 +214,16 @@ def test_a_job_of_a_stored_plan_needs_the_same_libraries():
     assert seen == {None, TENSORRT_LIBRARIES}
 
 
-T4_NAMED = Hardware(devices=(Device(name="T4", sm=75),), tool="tensorrt", version="10.11.0.33")
+T4_NAMED = T4.model_copy(update={"version": "10.11.0.33"})
 RECIPES = Path(__file__).parents[2] / "recipes"
 
 
 @pytest.fixture
-def equipped(monkeypatch):
-    """Let a test choose the names of the GPUs, and the versions of distributions; CUDA's Python package is there.
-
-    Unless the test says otherwise, ONNX Runtime is the one for CPUs.
-    """
-    monkeypatch.setattr(nvml, "boards", lambda: ())
-    monkeypatch.setattr(local_gpus, "major_of", lambda _: None)
+def equipped(machine, monkeypatch):
+    """The fixture `machine` with ONNX Runtime for CPUs, unless the test says otherwise."""
     monkeypatch.setattr(tools, "in_the_way", {"onnxruntime-gpu": "onnxruntime"}.get)
     monkeypatch.setitem(tools._versions, "onnxruntime-gpu", tools.MISSING)
-
-    def be(*gpus, **versions):
-        monkeypatch.setattr(local_gpus, "gpus", lambda: tuple(LocalGpu(name, 75, "580.65.06") for name in gpus))
-        monkeypatch.setattr(requirements, "modules_missing", lambda distribution: [])
-        for name, version in versions.items():
-            monkeypatch.setitem(tools._versions, name, version)
-
-    return be
+    return machine
 
 
 def job(*used, hardware=None, name="a-job"):
@@ -281,52 +250,40 @@ def test_a_package_beside_tensorrt_is_part_of_the_command(equipped, monkeypatch)
     assert requirements.for_steps([job("tensorrt", hardware=T4_NAMED)]).command == "pip install cuda-bindings"
 
 
-def test_a_distribution_in_the_way_is_removed_before(equipped):
-    """onnxruntime and onnxruntime-gpu have the same import package; the advice of a waiting job says the same."""
+BY_CUDA = Hardware(devices=T4.devices, tool="onnxruntime-gpu")
+DRIVERS = (
+    Driver(runtime="onnxruntime", tool="onnxruntime-gpu"),
+    Driver(runtime="tensorrt", tool="tensorrt", version="10.x"),
+)
+EITHER = BY_CUDA.model_copy(update={"drivers": DRIVERS})
+
+
+@pytest.mark.parametrize(
+    ("needed", "installs"),
+    [
+        ([BY_CUDA], "onnxruntime-gpu"),
+        ([BY_CUDA, PROVIDER], 'onnxruntime-gpu "tensorrt==10.*"'),
+        ([EITHER, EITHER.driven_for("tensorrt")], 'onnxruntime-gpu "tensorrt==10.*"'),
+    ],
+    ids=["what is in the way is removed", "with libraries", "several runtimes"],
+)
+def test_all_that_the_jobs_on_the_gpu_need_is_one_command(equipped, needed, installs):
     equipped("Tesla T4")
-    needed = Hardware(devices=T4_NAMED.devices, tool="onnxruntime-gpu")
-    lacks = requirements.for_steps([job("onnxruntime-gpu", hardware=needed)])
-    assert lacks.command == "pip uninstall -y onnxruntime && pip install onnxruntime-gpu"
+    lacks = requirements.for_steps([job(*each.tools, hardware=each) for each in needed])
+    assert lacks.command == f"pip uninstall -y onnxruntime && pip install {installs}"
     assert not lacks.waits
-
-
-def test_onnx_runtime_and_the_libraries_that_it_loads_are_one_command(equipped):
-    equipped("Tesla T4")
-    by_cuda = Hardware(devices=T4_NAMED.devices, tool="onnxruntime-gpu")
-    by_tensorrt = by_cuda.model_copy(update={"libraries": TENSORRT_LIBRARIES})
-    lacks = requirements.for_steps([job("onnxruntime-gpu", hardware=each) for each in (by_cuda, by_tensorrt)])
-    assert lacks.command == 'pip uninstall -y onnxruntime && pip install onnxruntime-gpu "tensorrt==10.*"'
-
-
-def test_the_packages_of_several_runtimes_are_one_command(equipped):
-    equipped("Tesla T4")
-    drivers = (
-        Driver(runtime="onnxruntime", tool="onnxruntime-gpu"),
-        Driver(runtime="tensorrt", tool="tensorrt", version="10.x"),
-    )
-    either = Hardware(devices=T4_NAMED.devices, tool="onnxruntime-gpu", drivers=drivers)
-    jobs = [
-        job("onnxruntime-gpu", "tensorrt", hardware=either),
-        job("tensorrt", hardware=either.driven_for("tensorrt")),
-    ]
-    assert (
-        requirements.for_steps(jobs).command
-        == 'pip uninstall -y onnxruntime && pip install onnxruntime-gpu "tensorrt==10.*"'
-    )
 
 
 def test_a_version_that_pip_does_not_have_is_not_part_of_the_command(equipped):
     equipped("Tesla T4", tensorrt="10.11.0.33")
-    lacks = requirements.for_steps(
-        [job("tensorrt", hardware=Hardware(devices=T4_NAMED.devices, tool="tensorrt", version="10.17"))]
-    )
+    lacks = requirements.for_steps([job("tensorrt", hardware=T4.model_copy(update={"version": "10.17"}))])
     assert lacks.command == ""
     [why] = lacks.waits
     assert "pip has no such release of tensorrt" in why
 
 
 def test_without_the_gpu_nothing_is_to_be_installed_for_it(equipped):
-    equipped(tensorrt=tools.MISSING)
+    equipped()
     lacks = requirements.for_steps(
         [job("tensorrt", hardware=T4_NAMED, name="trt-build"), job("tensorrt", hardware=T4_NAMED, name="bench")]
     )
@@ -342,7 +299,7 @@ def test_a_package_that_builds_engines_without_a_gpu_comes_with_its_extra(equipp
 
 
 def test_each_job_of_a_shipped_recipe_is_looked_at(equipped, capsys):
-    equipped(tensorrt=tools.MISSING)
+    equipped()
     recipe = RECIPES / "minilm_t4.yaml"
     assert doctor.run(commands.parse(["doctor", "--for", str(recipe)])) == Exit.WAITING
     printed = capsys.readouterr().out
@@ -379,9 +336,6 @@ def test_a_package_inside_one_that_is_not_there_is_not_found():
 
 
 def test_the_doctor_tells_of_every_runtime(capsys):
-    from engine import commands
-    from engine.commands import doctor
-
     doctor.run(commands.parse(["doctor"]))
     printed = capsys.readouterr().out
     assert [way in printed for way in requirements.for_ways(bool)] == [True] * 5

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.runtimes.routing import FREE, Routing
@@ -57,6 +57,7 @@ def test_without_padding_only_equal_sizes_go_to_a_fixed_shape():
     assert chosen(routing(tokens=None), 7, 128) == (8, 128)
 
 
+@settings(max_examples=40)
 @given(st.integers(1, 8), st.integers(1, 128), st.booleans())
 def test_padding_adds_rows_and_tokens_that_cropping_takes_away(batch, sequence, left):
     one = routing(free=False, left=left)

@@ -10,6 +10,8 @@ from engine.recipe.load import load
 from engine.runtimes import requirements, triton_images
 from engine.text import versions
 
+DIGEST = "@sha256:" + "0123456789abcdef" * 4
+
 
 @pytest.fixture
 def recipe(tmp_path):
@@ -24,13 +26,14 @@ def recipe(tmp_path):
     return loaded
 
 
-@pytest.mark.parametrize("name", ["24.05", "24.05-py3", "nvcr.io/nvidia/tritonserver:24.05-py3"])
-def test_an_image_is_named_by_its_release_its_tag_or_in_full(name):
-    tag = triton_images.read(name)
-    assert (tag.tag, tag.image.tensorrt) == ("24.05-py3", "10.0.1.6")
+def test_an_image_is_named_by_its_release_its_tag_or_in_full():
+    for name in ("24.05", "24.05-py3", "nvcr.io/nvidia/tritonserver:24.05-py3"):
+        tag = triton_images.read(name)
+        assert (tag.tag, tag.image.tensorrt) == ("24.05-py3", "10.0.1.6")
+    digest = f"24.05-py3{DIGEST}"
+    assert triton_images.read(digest).address == f"{triton_images.REPOSITORY}:{digest}", "pulled from NVIDIA"
 
 
-DIGEST = "@sha256:" + "0123456789abcdef" * 4
 # Source of the grammar: reference.go of distribution/reference, which docker uses for names of images.
 MIRRORS = [
     "registry.example.com/nvidia/tritonserver:24.05-py3",
@@ -58,10 +61,6 @@ def test_a_mirror_is_judged_by_its_tag(recipe, name):
     feasibility.check(recipe(name, "version: '10.0.1'"))
     with pytest.raises(RecipeError, match=r"builds the engine, and the image 24.05-py3 loads those of 10.0.1.6"):
         feasibility.check(recipe(name, "version: '10.4'"))
-
-
-def test_a_digest_of_a_bare_tag_is_pulled_from_nvidia():
-    assert triton_images.read(f"24.05-py3{DIGEST}").address == f"{triton_images.REPOSITORY}:24.05-py3{DIGEST}"
 
 
 @pytest.mark.parametrize("name", UNKNOWN)
@@ -104,23 +103,13 @@ def test_anything_else_is_no_image(name):
 
 @pytest.mark.parametrize(
     ("requested", "agrees"),
-    [
-        ("10.x", True),
-        ("10", True),
-        ("10.0", True),
-        ("10.0.1.6", True),
-        ("10.0.1", True),
-        ("10.1", False),
-        ("11.x", False),
-    ],
+    [("10.x", True), ("10", True), ("10.0", True), ("10.0.1.6", True), ("10.0.1", True), ("10.1", False)],
 )
 def test_a_version_agrees_as_far_as_it_is_said(recipe, requested, agrees):
     assert versions.agrees(requested, "10.0.1.6") is agrees
-    if agrees:
+    refusal = f"TensorRT {requested} builds the engine, and the image 24.05-py3 loads"
+    with nullcontext() if agrees else pytest.raises(RecipeError, match=refusal):
         feasibility.check(recipe("24.05", f"version: '{requested}'"))
-    else:
-        with pytest.raises(RecipeError, match=f"TensorRT {requested} builds the engine, and the image 24.05-py3 loads"):
-            feasibility.check(recipe("24.05", f"version: '{requested}'"))
 
 
 def test_a_version_compatible_engine_may_be_older_than_its_server(recipe):

@@ -75,9 +75,6 @@ class Runtime:
         self.events += 1
         return Status.cudaSuccess, self.events
 
-    def cudaEventDestroy(self, _event):
-        return (Status.cudaSuccess,)
-
     def cudaEventRecord(self, event, _stream):
         self.times[event] = len(self.times) + 1.0  # the fake's time: each recorded event is a millisecond later
         self.unready[event] = 1
@@ -93,9 +90,6 @@ class Runtime:
     def cudaStreamCreate(self):
         self.streams += 1
         return Status.cudaSuccess, 6 + self.streams
-
-    def cudaStreamDestroy(self, _stream):
-        return (Status.cudaSuccess,)
 
     def cudaStreamSynchronize(self, _stream):
         if self.capturing is not None:
@@ -114,10 +108,10 @@ class Runtime:
     def cudaGraphInstantiate(self, graph, _flags):
         return Status.cudaSuccess, graph
 
-    def cudaGraphDestroy(self, _graph):
+    def cudaGraphDestroy(self, _handle):
         return (Status.cudaSuccess,)
 
-    cudaGraphExecDestroy = cudaGraphDestroy
+    cudaEventDestroy = cudaStreamDestroy = cudaGraphExecDestroy = cudaGraphDestroy
 
     def cudaGraphLaunch(self, graph, _stream):
         self.diary.append("launch")

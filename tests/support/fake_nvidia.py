@@ -110,6 +110,12 @@ class FakeNvml:
         return answer
 
 
+def device(name, sm=75):
+    """Return a GPU as CUDA describes it, of which no more is known than its name."""
+    nothing = dict.fromkeys(cuda.CudaDevice.__dataclass_fields__, 0)
+    return cuda.CudaDevice(**nothing | {"name": name, "sm": sm, "uuid": name})
+
+
 def install(monkeypatch, name):
     """Let this process believe the transcript `name`; return its fake CUDA and NVML."""
     transcript = json.loads((PLACE / f"{name}.json").read_text())

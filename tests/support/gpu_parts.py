@@ -20,6 +20,7 @@ from gpu_floor import BERT, MINILM, SHAPES
 from engine import api, gpus
 from engine.text import canonical
 
+Row = Mapping[str, Any]
 PROBE = Path(__file__).with_name("gpu_probe.py")
 PEAKS = "peaks"
 _BATCH_KEYS = ("batch", "sequence")
@@ -57,12 +58,12 @@ class Part:
     """A part of the measurement: its name, and the function that runs it within so many seconds and returns a row."""
 
     name: str
-    run: Callable[[Path, float], Mapping[str, Any]]
+    run: Callable[[Path, float], Row]
 
 
 def parts() -> Iterator[Part]:
     """Yield all parts, those that other parts or the verdicts need first."""
-    yield Part(PEAKS, _peaks)
+    yield Part(PEAKS, lambda folder, seconds: _probe(folder, seconds, PEAKS))
     for model in (MINILM, BERT):
         for beside in BESIDE:
             for shape in SHAPES:
@@ -89,11 +90,7 @@ def _by(shape: tuple[int, int]) -> str:
     return f"{shape[0]} x {shape[1]}"
 
 
-def _peaks(folder: Path, seconds: float) -> Mapping[str, Any]:
-    return _probe(folder, seconds, PEAKS)
-
-
-def _probe(folder: Path, seconds: float, *words: str) -> Mapping[str, Any]:
+def _probe(folder: Path, seconds: float, *words: str) -> Row:
     """Run a program of gpu_probe.py and return the line of JSON that it prints."""
     done = ways.run([sys.executable, str(PROBE), *words], folder, seconds)
     if done.returncode:
@@ -101,7 +98,7 @@ def _probe(folder: Path, seconds: float, *words: str) -> Mapping[str, Any]:
     return dict(json.loads(done.stdout.splitlines()[-1]))
 
 
-def _latencies(model: str, way: ways.Way, folder: Path, seconds: float, **at: Any) -> Mapping[str, Any]:
+def _latencies(model: str, way: ways.Way, folder: Path, seconds: float, **at: Any) -> Row:
     variant, code = _built(model, way, folder, seconds, **at)
     report = next(step["report"] for step in variant["steps"] if step["job"] == "bench" and step["artifact"])
     return {
@@ -119,7 +116,7 @@ def _latencies(model: str, way: ways.Way, folder: Path, seconds: float, **at: An
 
 def _built(
     model: str, way: ways.Way, folder: Path, seconds: float, *, shape: tuple[int, int] = SHAPES[0], beside: str = ""
-) -> tuple[Mapping[str, Any], int]:
+) -> tuple[Row, int]:
     """Build a way; return what `recipe show` tells, and the exit code: 4 where a bound is missed."""
     if (why := way.missing()) is not None:
         raise NotRunError(why)
@@ -142,7 +139,7 @@ def _has_tf32() -> bool:
     return gpu is None or "tf32" in gpu.dtypes
 
 
-def _model(model: str, folder: Path) -> Mapping[str, Any]:
+def _model(model: str, folder: Path) -> Row:
     """Return the section `model` of a recipe; none for MiniLM, which a package brings."""
     if model == MINILM:
         return {}
@@ -169,14 +166,14 @@ def save_bert(folder: Path, **config: int) -> None:
     folder.with_name(f"{folder.name}.new").rename(folder)
 
 
-def _work(model: str, sequence: int, folder: Path, seconds: float) -> Mapping[str, Any]:
+def _work(model: str, sequence: int, folder: Path, seconds: float) -> Row:
     variant, _ = _built(model, _FP16, folder, seconds, beside="eager")
     with TemporaryDirectory() as scratch:
         counted = gpu_floor.work(_artifact(folder, variant, "export"), sequence, Path(scratch))
     return {"model": model, "sequence": sequence, **counted._asdict()}
 
 
-def _kernels(model: str, way: ways.Way, shape: tuple[int, int], folder: Path, seconds: float) -> Mapping[str, Any]:
+def _kernels(model: str, way: ways.Way, shape: tuple[int, int], folder: Path, seconds: float) -> Row:
     variant, _ = _built(model, way, folder, seconds, shape=shape, beside="eager")
     path = folder / f"{recipe_name(model, way, shape, 'eager')}.yaml"
     [planned] = api.session(path, cache=folder / "cache").variants
@@ -187,11 +184,11 @@ def _kernels(model: str, way: ways.Way, shape: tuple[int, int], folder: Path, se
     return {"model": model, "way": way.name, "shape": shape, **counts}
 
 
-def _artifact(folder: Path, variant: Mapping[str, Any], job: str) -> Path:
+def _artifact(folder: Path, variant: Row, job: str) -> Path:
     return folder / "cache" / "artifacts" / next(step["artifact"] for step in variant["steps"] if step["job"] == job)
 
 
-def _served(kind: str, folder: Path, seconds: float) -> Mapping[str, Any]:
+def _served(kind: str, folder: Path, seconds: float) -> Row:
     """Serve MiniLM on a Triton with a GPU, if there is one here, and put a load on it by several numbers of clients."""
     if (why := _FP16.missing()) is not None:
         raise NotRunError(why)
@@ -221,11 +218,11 @@ def _served(kind: str, folder: Path, seconds: float) -> Mapping[str, Any]:
             server.terminate()  # as Ctrl-C, which a program in the background ignores
 
 
-def _event(line: str) -> Mapping[str, Any]:
+def _event(line: str) -> Row:
     return dict(json.loads(line)) if line.startswith("{") else {}
 
 
-def clocks(report: Mapping[str, Any]) -> str:
+def clocks(report: Row) -> str:
     """Return the clocks of the GPU in a report of bench, as text."""
     gpu = report.get("gpu") or {}
     if not gpu.get("sm_mhz"):

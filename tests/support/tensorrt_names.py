@@ -2,8 +2,6 @@
 
 The bindings are one extension module, which PyPI has for every version. Its libraries are not on PyPI, so that they are
 replaced by empty ones: the module is imported, and never called.
-
-To print the table of the names that came or went: python tests/support/tensorrt_names.py
 """
 
 from __future__ import annotations
@@ -12,7 +10,6 @@ import json
 import os
 import subprocess
 import sys
-import tempfile
 import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -84,16 +81,3 @@ def _run(words: Sequence[str], environment: Mapping[str, str]) -> subprocess.Com
         )
     except FileNotFoundError as error:
         return subprocess.CompletedProcess(words, 127, "", str(error))
-
-
-def _print() -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        by_version = {version: names(version, Path(folder)) for version in VERSIONS}
-    for api in sorted(frozenset().union(*by_version.values())):
-        having = [version for version, known in by_version.items() if api in known]
-        if having != list(by_version) and "__" not in api:
-            print(f"{api}: {having[0]} to {having[-1]}")
-
-
-if __name__ == "__main__":
-    _print()

@@ -12,7 +12,6 @@ from engine.runtimes.runtime import E, Runtime
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from engine.gpus import Gpu
     from engine.runtimes.recipes import ExecutionView, RecipeView, TargetView
 
 _ON_CPUS = ("onnxruntime", "openvino")
@@ -47,10 +46,6 @@ class Auto(Runtime):
     def chosen(self, directory: Path, execution: E) -> E:
         """Return how the runtime that the file in `directory` names runs the model."""
         return execution.as_run_by(import_module(_CHOICE).read(directory))
-
-    def builds_for(self, gpu: Gpu) -> bool:
-        """Return True, because for every GPU of the catalogue some runtime builds models."""
-        return True
 
     def sections(self, target: TargetView) -> Sequence[str]:
         """Return `tensorrt` for a GPU, where the section makes TensorRT a candidate."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -77,9 +76,13 @@ def attention_sizes(model: onnx.ModelProto) -> tuple[int, int]:
     leaves the number of heads open, the number is computed from the weight of the projection, of shape [input, heads x
     head size].
     """
-    constants = onnx_files.initializers(model.graph)
-    makers = onnx_files.producers(model.graph)
-    sizes = set(_sizes(model, constants, makers))
+    graph = _Graph(model)
+    sizes = set()
+    for node in model.graph.node:
+        head = graph.head_size(node.input[1]) if node.op_type == "Reshape" else None
+        weight = graph.projection(node.input[0]) if head else None
+        if head is not None and head > 0 and weight is not None and weight.dims[-1] % head == 0:
+            sizes.add((int(weight.dims[-1]) // head, int(weight.dims[-1])))
     return sizes.pop() if len(sizes) == 1 else (0, 0)
 
 
@@ -91,74 +94,60 @@ def _drop_counted_positions(model: onnx.ModelProto) -> None:
     """
     import numpy as np
 
-    constants = onnx_files.initializers(model.graph)
-    makers = onnx_files.producers(model.graph)
+    graph = _Graph(model)
     for node in model.graph.node:
         if node.op_type != "EmbedLayerNormalization" or len(node.input) <= _POSITIONS:
             continue
-        cut = makers.get(node.input[_POSITIONS])
+        cut = graph.makers.get(node.input[_POSITIONS])
         if cut is not None and cut.op_type == "Cast":
-            cut = makers.get(cut.input[0])
+            cut = graph.makers.get(cut.input[0])
         if cut is None or cut.op_type != "Slice":
             continue
-        table, start = (_constant(name, constants, makers) for name in cut.input[:2])
+        table, start = map(graph.constant, cut.input[:2])
         counts = table is not None and np.array_equal(table, np.arange(table.size).reshape(1, -1))
         if counts and start is not None and not start.any():
             node.input[_POSITIONS] = ""
 
 
-def _sizes(
-    model: onnx.ModelProto, constants: dict[str, onnx.TensorProto], makers: dict[str, onnx.NodeProto]
-) -> Iterator[tuple[int, int]]:
-    for node in model.graph.node:
-        if node.op_type != "Reshape":
-            continue
-        head = _head_size(node.input[1], constants, makers)
-        weight = _projection(node.input[0], constants, makers)
-        if head is None or weight is None:
-            continue
-        hidden = int(weight.dims[-1])
-        if head > 0 and hidden % head == 0:
-            yield hidden // head, hidden
+class _Graph:
+    """The stored tensors of a model, and the node that makes each value, by name."""
 
+    def __init__(self, model: onnx.ModelProto) -> None:
+        self.stored = onnx_files.initializers(model.graph)
+        self.makers = onnx_files.producers(model.graph)
 
-def _head_size(shape: str, constants: dict[str, onnx.TensorProto], makers: dict[str, onnx.NodeProto]) -> int | None:
-    """Return the last extent of a Reshape to four axes, the head size; None for another Reshape."""
-    whole = _constant(shape, constants, makers)
-    if whole is not None:
-        return int(whole[-1]) if whole.shape == (4,) else None
-    maker = makers.get(shape)
-    if maker is None or maker.op_type != "Concat" or len(maker.input) != 4:  # noqa: PLR2004  batch, sequence, heads, size
-        return None
-    last = _constant(maker.input[3], constants, makers)
-    return int(last.flat[0]) if last is not None and last.size == 1 else None
+    def head_size(self, shape: str) -> int | None:
+        """Return the last extent of a Reshape to four axes, the head size; None for another Reshape."""
+        whole = self.constant(shape)
+        if whole is not None:
+            return int(whole[-1]) if whole.shape == (4,) else None
+        maker = self.makers.get(shape)
+        if maker is None or maker.op_type != "Concat" or len(maker.input) != 4:  # noqa: PLR2004  batch, sequence, heads, size
+            return None
+        last = self.constant(maker.input[3])
+        return int(last.flat[0]) if last is not None and last.size == 1 else None
 
+    def projection(self, value: str) -> onnx.TensorProto | None:
+        """Return the weight of the MatMul that computes a value, with or without an added bias; None for others."""
+        maker = self.makers.get(value)
+        if maker is not None and maker.op_type == "Add":
+            sources = (self.makers.get(name) for name in maker.input)
+            maker = next((node for node in sources if node is not None and node.op_type == "MatMul"), None)
+        if maker is None or maker.op_type != "MatMul":
+            return None
+        return self.stored.get(maker.input[1])
 
-def _projection(
-    value: str, constants: dict[str, onnx.TensorProto], makers: dict[str, onnx.NodeProto]
-) -> onnx.TensorProto | None:
-    """Return the weight of the MatMul that computes a value, with or without an added bias; None for other nodes."""
-    maker = makers.get(value)
-    if maker is not None and maker.op_type == "Add":
-        sources = (makers.get(name) for name in maker.input)
-        maker = next((node for node in sources if node is not None and node.op_type == "MatMul"), None)
-    if maker is None or maker.op_type != "MatMul":
-        return None
-    return constants.get(maker.input[1])
+    def constant(self, name: str) -> np.ndarray | None:
+        """Return the numbers of a stored tensor or of a Constant; None for a computed value."""
+        import numpy as np
+        from onnx import numpy_helper
 
-
-def _constant(
-    name: str, constants: dict[str, onnx.TensorProto], makers: dict[str, onnx.NodeProto]
-) -> np.ndarray | None:
-    import numpy as np
-    from onnx import numpy_helper
-
-    if name in constants:
-        return mapped_weights.array(constants[name])
-    maker = makers.get(name)
-    if maker is None or maker.op_type != "Constant" or maker.attribute[0].name != "value":
-        return None
-    return np.asarray(numpy_helper.to_array(maker.attribute[0].t))
+        if name in self.stored:
+            return mapped_weights.array(self.stored[name])
+        maker = self.makers.get(name)
+        if maker is None or maker.op_type != "Constant" or maker.attribute[0].name != "value":
+            return None
+        return np.asarray(numpy_helper.to_array(maker.attribute[0].t))
 
 
 def _fused(model: onnx.ModelProto) -> Counter[str]:

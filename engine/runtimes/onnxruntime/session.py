@@ -89,7 +89,7 @@ def session(
     refused = _preloaded(ort_providers.TENSORRT_LIBRARIES.names) if provider.name == ort_providers.TENSORRT else []
     disabled = (*session_options.read(directory).disabled, *(() if profile is None else _BLOCKED))
     try:
-        opened = _open(directory, settings, provider, disabled)
+        opened = _open(directory / MODEL, settings, provider, disabled)
         ort_providers.expect_used(opened, provider)
     except StepError as error:
         raise StepError(error.what, [*error.facts, *refused], error.hint) from error
@@ -131,14 +131,7 @@ def unoptimized(directory: Path) -> onnxruntime.InferenceSession:
 
 def refuse_unloadable(model: Path | bytes) -> None:
     """Open an ONNX file, or the bytes of one, on the CPU. Raises StepError where ONNX Runtime refuses it."""
-    source = str(model) if isinstance(model, Path) else model
-    _opened(
-        source,
-        _settings("disabled", threads=1),
-        ON_CPU,
-        (),
-        hidden=f"{model.parent}/" if isinstance(model, Path) else "",
-    )
+    _open(model, _settings("disabled", threads=1), ON_CPU)
 
 
 def unoptimized_graph(model: onnx.ModelProto, scratch: Path) -> onnxruntime.InferenceSession:
@@ -166,7 +159,7 @@ def optimize(source: Path, out: Path, *, level: str, disabled: tuple[str, ...] =
     if onnx_files.data_files(graph) or onnx_files.weight_bytes(graph) > onnx_files.INLINE_LIMIT:
         settings.add_session_config_entry("session.optimized_model_external_initializers_file_name", onnx_files.DATA)
         settings.add_session_config_entry("session.optimized_model_external_initializers_min_size_in_bytes", "1024")
-    _open(source, settings, ON_CPU, disabled)
+    _open(source / MODEL, settings, ON_CPU, disabled)
 
 
 def run(
@@ -242,28 +235,15 @@ def _settings(level: str, threads: int) -> onnxruntime.SessionOptions:
 
 
 def _open(
-    directory: Path, settings: onnxruntime.SessionOptions, provider: SessionProvider, disabled: Sequence[str]
+    model: Path | bytes, settings: onnxruntime.SessionOptions, provider: SessionProvider, disabled: Sequence[str] = ()
 ) -> onnxruntime.InferenceSession:
-    return _opened(str(directory / MODEL), settings, provider, disabled, hidden=f"{directory}/")
-
-
-def _opened(
-    model: str | bytes,
-    settings: onnxruntime.SessionOptions,
-    provider: SessionProvider,
-    disabled: Sequence[str],
-    *,
-    hidden: str,
-) -> onnxruntime.InferenceSession:
-    """Open the file at a path, or the bytes of one; the text `hidden` is left out of errors.
-
-    A path in the store tells a user nothing.
-    """
+    """Open a file, or the bytes of one; the folder of the file is left out of errors, as it tells a user nothing."""
     import onnxruntime
 
+    source, hidden = (str(model), f"{model.parent}/") if isinstance(model, Path) else (model, "")
     try:
         return onnxruntime.InferenceSession(
-            model,
+            source,
             settings,
             providers=provider.listed(),
             disabled_optimizers=list(disabled),

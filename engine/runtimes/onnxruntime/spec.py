@@ -148,13 +148,7 @@ class OnnxRuntime(Runtime):
 
         Source: ONNX Runtime's documentation: "NVIDIA - CUDA" has `use_tf32`, "NVIDIA - TensorRT" has no such option.
         """
-        match provider_of(target):
-            case Provider.CPU:
-                return ()
-            case Provider.CUDA:
-                return (False, True)
-            case Provider.TENSORRT:
-                return (True,)
+        return {Provider.CPU: (), Provider.CUDA: (False, True), Provider.TENSORRT: (True,)}[provider_of(target)]
 
     def sections(self, target: TargetView) -> Sequence[str]:
         """Return the section `tensorrt` for the TensorRT provider, which builds engines; no section otherwise."""
@@ -213,10 +207,7 @@ class OnnxRuntime(Runtime):
 
     def newest_opset(self, recipe: RecipeView) -> int:
         """Return opset 23, which every supported ONNX Runtime reads; an older one for an older or unknown image."""
-        tag = triton_images.tag_of(recipe)
-        if tag is not None and (not tag.release or versions.is_later(_WITH_ATTENTION, than=tag.release)):
-            return super().newest_opset(recipe)
-        return _NEWEST_OPSET
+        return _NEWEST_OPSET if _is_served_from(_WITH_ATTENTION, recipe) else super().newest_opset(recipe)
 
     def fuses(self, target: TargetView) -> Residual | None:
         """Return how transformer operators are fused; None for the TensorRT provider, which knows no fused operators.
@@ -226,13 +217,7 @@ class OnnxRuntime(Runtime):
         SkipLayerNormalization was not slower than a separate addition and normalization, so measure again when
         onnxruntime is upgraded. On a GPU, SkipLayerNormalization saves a kernel launch and a round trip through memory.
         """
-        match provider_of(target):
-            case Provider.CPU:
-                return Residual.APART
-            case Provider.CUDA:
-                return Residual.FUSED
-            case Provider.TENSORRT:
-                return None
+        return {Provider.CPU: Residual.APART, Provider.CUDA: Residual.FUSED}.get(provider_of(target))
 
     def biases_attention(self, recipe: RecipeView) -> bool:
         """Say whether fused attention adds a bias: with the CUDA provider, in fp16 or on long texts.

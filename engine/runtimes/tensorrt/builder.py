@@ -16,7 +16,6 @@ from engine.errors import StepError
 from engine.runtimes.tensorrt import failures as trt_failures
 from engine.runtimes.tensorrt import layer_types, plugin_libraries
 from engine.runtimes.tensorrt import log as trt_log
-from engine.runtimes.tensorrt import log as trt_progress
 from engine.runtimes.tensorrt import options as trt_options
 from engine.runtimes.tensorrt.api import trt
 from engine.runtimes.tensorrt.options import BuilderOptions
@@ -79,7 +78,7 @@ def build(order: Order) -> Built:
         sizes = layer_types.shape_tensors(network)
         _add_profiles(builder, config, log, order.graph.profiles, _values(order.graph.values, sizes))
         cache = _timing_cache(config, order.timing_cache)
-        monitor = trt_progress.monitor(trt_progress.Progress())
+        monitor = trt_log.monitor(trt_log.Progress())
         config.progress_monitor = monitor
         plan = builder.build_serialized_network(network, config)
         if plan is None:

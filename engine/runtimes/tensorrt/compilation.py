@@ -25,8 +25,7 @@ from engine.step import GPU_VARIABLE, KEPT, KEY_VARIABLE, Source, Step, TypedRep
 
 if TYPE_CHECKING:
     from engine.machine.cuda import CudaDevice
-    from engine.runtimes.tensorrt.builder import Built, Order
-    from engine.runtimes.tensorrt.plan_proof import PlanProof
+    from engine.runtimes.tensorrt.builder import Order
 
 
 class Compilation(Step, BuilderOptions):
@@ -96,10 +95,28 @@ class Compilation(Step, BuilderOptions):
         proof, unread = (
             plan_proof.prove(built.plan, self.precision, built.products) if self.sms else (None, "it is no RTX engine")
         )
-        written = _passport(
-            order, built, runtime=self.runtime, version=version, precision=precision, targets=self.devices, gpu=gpu,
+        graph, sizes = order.graph, built.shape_tensors
+        plugins = [path.name for path in order.plugins]
+        written = Passport(
+            kind=self.runtime,
+            gpu=self.devices if gpu is None else (gpu.name,),
+            sms=order.sms if gpu is None else (gpu.sm,),
+            tensorrt=version,
+            cuda_runtime=None if gpu is None else cuda.runtime_version(),
+            driver=None if gpu is None else nvml.installed_driver(),
+            os=platform.system(),
+            arch=platform.machine(),
+            options={**self.as_dict(), "plugins": plugins, "strongly_typed": True},
+            profiles=graph.profiles,
+            values=tuple({name: values[name] for name in sizes} for values in graph.values) if sizes else (),
+            precision=precision,
             plan=proof,
-        )  # fmt: skip
+            inputs=graph.inputs,
+            outputs=graph.outputs,
+            onnx=graph.onnx,
+            key=os.environ.get(KEY_VARIABLE, ""),
+            bytes=len(built.plan),
+        )
         passport.save(out, written)
         return EngineReport(
             bytes=written.bytes,
@@ -131,42 +148,4 @@ def _gpu(name: str) -> CudaDevice:
         f"CUDA shows no GPU called {name!r}, on which the engine is to be built",
         [f"CUDA shows {', '.join(device.name for device in here) or 'no GPU'}"],
         "run it on a machine with that GPU and NVIDIA's driver; CUDA_VISIBLE_DEVICES may hide one",
-    )
-
-
-def _passport(
-    order: Order,
-    built: Built,
-    *,
-    runtime: str,
-    version: str,
-    precision: Precision,
-    targets: tuple[str, ...],
-    gpu: CudaDevice | None,
-    plan: PlanProof | None = None,
-) -> Passport:
-    """Return the passport.
-
-    `gpu` is the GPU that built the engine; None for TensorRT-RTX, which builds for the GPUs `targets` without a GPU.
-    """
-    graph, sizes = order.graph, built.shape_tensors
-    return Passport(
-        kind=runtime,
-        gpu=targets if gpu is None else (gpu.name,),
-        sms=order.sms if gpu is None else (gpu.sm,),
-        tensorrt=version,
-        cuda_runtime=None if gpu is None else cuda.runtime_version(),
-        driver=None if gpu is None else nvml.installed_driver(),
-        os=platform.system(),
-        arch=platform.machine(),
-        options={**order.options.as_dict(), "plugins": [path.name for path in order.plugins], "strongly_typed": True},
-        profiles=graph.profiles,
-        values=tuple({name: values[name] for name in sizes} for values in graph.values) if sizes else (),
-        precision=precision,
-        plan=plan,
-        inputs=graph.inputs,
-        outputs=graph.outputs,
-        onnx=graph.onnx,
-        key=os.environ.get(KEY_VARIABLE, ""),
-        bytes=len(built.plan),
     )

@@ -11,11 +11,6 @@ if TYPE_CHECKING:
     from engine.step import Hardware
 
 
-def _major() -> Known:
-    version = tools.known("tensorrt")
-    return Known(version.value.partition(".")[0], version.paths)
-
-
 def _version(hardware: Hardware | None) -> Known:
     """Return the version of the libraries that a job loads; else that of the Python package, which brings them."""
     package = tools.known("tensorrt")
@@ -25,5 +20,10 @@ def _version(hardware: Hardware | None) -> Known:
     return Known(library.value or package.value, (*library.paths, *package.paths), library.variables)
 
 
+def _major(_hardware: Hardware | None) -> Known:
+    version = tools.known("tensorrt")
+    return Known(version.value.partition(".")[0], version.paths)
+
+
 FACTS["tensorrt.version"] = Fact(_version, describes_machine=True)
-FACTS["tensorrt.major"] = Fact(lambda _: _major(), describes_machine=True)
+FACTS["tensorrt.major"] = Fact(_major, describes_machine=True)

@@ -81,7 +81,8 @@ def _differing(passport: Passport, here: LoadingMachine) -> list[tuple[str, str 
     rows: list[tuple[str, str | tuple[Any, ...], object]] = []
     if not _gpu_fits(passport, here):
         rows.append(("sm", passport.sms, here.sm) if here.sm not in passport.sms else ("gpu", passport.gpu, here.gpu))
-    if not _version_fits(passport, here.tensorrt):
+    compatible = bool(passport.options.get("version_compatible"))
+    if not versions.loads_engine(here.tensorrt, built_by=passport.tensorrt, version_compatible=compatible):
         rows.append(("tensorrt", passport.tensorrt, here.tensorrt))
     rows += [(name, getattr(passport, name), getattr(here, name)) for name in ("os", "arch")
              if getattr(passport, name) != getattr(here, name)]  # fmt: skip
@@ -96,20 +97,9 @@ def _gpu_fits(passport: Passport, here: LoadingMachine) -> bool:
         return here.sm >= gpus.AMPERE
     if mode == "same-compute-capability":
         return here.sm in passport.sms
-    return here.sm in passport.sms and any(_same(name, here.gpu) for name in passport.gpu)
-
-
-def _same(one: str, other: str) -> bool:
-    """Tell whether two names mean one GPU model.
-
-    Two names that are not in the catalogue of GPUs mean the same GPU only if the names are equal.
-    """
-    return one == other or gpus.matches(one, other)
-
-
-def _version_fits(passport: Passport, tensorrt: str) -> bool:
-    compatible = bool(passport.options.get("version_compatible"))
-    return versions.loads_engine(tensorrt, built_by=passport.tensorrt, version_compatible=compatible)
+    # A name that is not in the catalogue of GPUs matches only itself.
+    same = any(name == here.gpu or gpus.matches(name, here.gpu) for name in passport.gpu)
+    return here.sm in passport.sms and same
 
 
 def _hint(passport: Passport, here: LoadingMachine) -> str:

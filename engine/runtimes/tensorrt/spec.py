@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from importlib import import_module
-from types import ModuleType
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from engine.runtimes import triton_images
@@ -34,11 +32,6 @@ _STRIPPED = (
 )
 
 
-def _feasible() -> ModuleType:
-    """Import the checks of recipes by a module name in a string, so that the code of the checks is part of no key."""
-    return import_module(f"{__package__}.feasible")
-
-
 class Engines(Runtime):
     """Base of TensorRT and TensorRT-RTX: an engine is built from a graph whose tensors all have explicit types."""
 
@@ -61,10 +54,6 @@ class Engines(Runtime):
         """
         return bool(recipe.tensorrt)
 
-    def runs_on_cpu(self, target: TargetView) -> bool:
-        """Return whether the target is a CPU; engines run only on GPUs, so `refuse_cpu` then raises RecipeError."""
-        return target.device == "cpu"
-
     def kernels(self, target: TargetView) -> None:
         """Return None, because the GPU alone decides the precisions of an engine."""
 
@@ -78,15 +67,15 @@ class Engines(Runtime):
 
     def refuse_options(self, loaded: LoadedRecipeView, devices: Sequence[Gpu]) -> None:
         """Raise RecipeError for options that TensorRT's builder lacks, or that the GPUs in `devices` do not allow."""
-        _feasible().options(loaded, devices)
+        self.beside("feasible").options(loaded, devices)
 
     def refuse_operators(self, loaded: LoadedRecipeView, operators: Mapping[str, Sequence[str]]) -> None:
         """Raise RecipeError for operators that TensorRT does not have."""
-        _feasible().operators(loaded, operators)
+        self.beside("feasible").operators(loaded, operators)
 
     def refuse_quantized(self, loaded: LoadedRecipeView, types: Sequence[str], devices: Sequence[Gpu]) -> None:
         """Raise RecipeError for a quantized model that TensorRT does not read, or computes in another precision."""
-        _feasible().quantized(loaded, types, devices, self)
+        self.beside("feasible").quantized(loaded, types, devices, self)
 
     def fixes_profiles(self, target: TargetView) -> bool:
         """Return True, because an engine takes only the shapes of its profiles."""

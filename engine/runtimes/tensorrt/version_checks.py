@@ -163,7 +163,9 @@ def refuse_image(loaded: LoadedRecipeView, named: ImageTag) -> None:
     elif not _is_supported(image):
         what = f"the image {image.tag} loads engines of TensorRT {image.tensorrt}, which is not supported"
         raise loaded.error(what, *RECIPE_PATH, facts=[_source(image)], hint=_others("10.x"))
-    elif version is not None and not _loads(loaded, version, image):
+    elif version is not None and not versions.loads_engine(
+        image.tensorrt, built_by=version, version_compatible=bool(loaded.recipe.tensorrt.get("version_compatible"))
+    ):
         what = f"TensorRT {version} builds the engine, and the image {image.tag} loads those of {image.tensorrt}"
         hint = f'say version: "{releases.nearest(TensorRT.product.package, image.tensorrt)}"; {_others(version)}'
         raise loaded.error(what, *RECIPE_PATH, facts=[_source(image)], hint=hint)
@@ -184,12 +186,6 @@ def refuse_other_image(loaded: LoadedRecipeView, named: ImageTag) -> None:
     if _is_supported(image):
         hint += f', or say version: "{releases.nearest(TensorRT.product.package, image.tensorrt)}"'
     raise loaded.error(what, *RECIPE_PATH, facts=[_source(image)], hint=hint)
-
-
-def _loads(loaded: LoadedRecipeView, version: str, image: Image) -> bool:
-    """Tell whether the image loads the engines that a version of TensorRT builds from the recipe."""
-    compatible = bool(loaded.recipe.tensorrt.get("version_compatible"))
-    return versions.loads_engine(image.tensorrt, built_by=version, version_compatible=compatible)
 
 
 def _is_supported(image: Image) -> bool:

@@ -4,7 +4,7 @@ import shutil
 import threading
 
 import executions
-import fake_cuda_session
+import fake_cuda_provider
 import models
 import numpy as np
 import pytest
@@ -39,7 +39,7 @@ def written(source, out, *, layout="fused", provider=None):
 
 def expected(source, text):
     given = {name: array for name, array in inputs(source, [text]).items() if name != "token_type_ids"}
-    return fake_cuda_session.REAL(source / "model.onnx").run(None, given)[0]
+    return fake_cuda_provider.REAL(source / "model.onnx").run(None, given)[0]
 
 
 def test_texts_get_the_answers_of_the_server(source, tmp_path):
@@ -53,7 +53,7 @@ def test_texts_get_the_answers_of_the_server(source, tmp_path):
 
 
 def test_a_package_for_a_gpu_has_the_same_answers_by_its_graphs(source, tmp_path, monkeypatch):
-    fake = fake_cuda_session.install(monkeypatch)
+    fake = fake_cuda_provider.install(monkeypatch)
     package = api.load(written(source, tmp_path / "p", provider="cuda"), device=1)
     [session] = fake.opened
     assert session.settings["device_id"] == "1"
@@ -65,7 +65,7 @@ def test_a_package_for_a_gpu_has_the_same_answers_by_its_graphs(source, tmp_path
 
 
 def test_calls_of_several_threads_run_one_after_the_other(source, tmp_path, monkeypatch):
-    fake_cuda_session.install(monkeypatch)  # it refuses two threads at once
+    fake_cuda_provider.install(monkeypatch)  # it refuses two threads at once
     package = api.load(written(source, tmp_path / "p", provider="cuda"))
     alone = {text: package([text])["scores"] for text in TEXTS}
     wrong = []

@@ -27,22 +27,17 @@ ON_A_T4 = Execution.for_recipe(on_a_t4())
 
 def test_on_a_cpu_onnxruntime_is_the_default_and_openvino_is_measured_beside_it():
     assert AUTO.candidates(recipe()) == ("onnxruntime", "openvino")
+    assert [registry.find(name).candidates(recipe()) for name in AUTO.candidates(recipe())] == [(), ()]
 
 
-def test_candidates_are_runtimes_of_their_own():
-    for name in AUTO.candidates(recipe()):
-        assert registry.find(name).candidates(recipe()) == ()
-
-
-@pytest.mark.parametrize("name", AUTO.candidates(recipe()))
-def test_the_chosen_runtime_runs_the_model_as_if_the_recipe_named_it(tmp_path, name):
+@pytest.mark.parametrize(
+    ("auto", "name"), [(each, name) for each in (recipe(), on_a_t4()) for name in AUTO.candidates(each)]
+)
+def test_the_chosen_runtime_runs_the_model_as_if_the_recipe_named_it(tmp_path, auto, name):
     choice.write(tmp_path, name)
-    assert EXECUTION.of_model(tmp_path) == Execution.for_recipe(recipe(name))
-
-
-def test_a_runtime_that_is_named_needs_no_choice(tmp_path):
-    named = Execution.for_recipe(recipe("onnxruntime"))
-    assert named.of_model(tmp_path) is named
+    named = Execution.for_recipe(auto.as_run_by(name))
+    assert Execution.for_recipe(auto).of_model(tmp_path) == named
+    assert named.of_model(tmp_path / "without a choice") is named
 
 
 def test_on_a_gpu_tensorrt_is_a_candidate_of_a_recipe_that_names_its_version():
@@ -64,21 +59,12 @@ def test_on_a_gpu_inductor_is_no_candidate_where_it_cannot_have_the_model(fields
     assert AUTO.candidates(on_a_t4().model_copy(update=fields)) == ("onnxruntime", "tensorrt")
 
 
-def test_on_a_gpu_onnx_runtime_may_run_in_a_cuda_graph():
-    assert ON_A_T4.by.graphed(ON_A_T4).runtime == "onnxruntime"
-    assert EXECUTION.by.graphed(EXECUTION) is None
-
-
 def test_on_a_gpu_onnx_runtime_computes_with_the_cuda_provider_and_reads_nothing_under_tensorrt():
+    assert ON_A_T4.by.graphed(ON_A_T4).runtime == "onnxruntime", "it may run in a CUDA graph"
+    assert EXECUTION.by.graphed(EXECUTION) is None
     view = on_a_t4().as_run_by("onnxruntime")
     assert (view.target.provider, view.tensorrt) == ("cuda", {})
     assert ON_A_T4.options == {"onnxruntime": {"provider": "cuda"}, "inductor": {}, "tensorrt": {"cuda_graph": False}}
-
-
-@pytest.mark.parametrize("name", AUTO.candidates(on_a_t4()))
-def test_on_a_gpu_the_chosen_runtime_runs_the_model_as_if_the_recipe_named_it(tmp_path, name):
-    choice.write(tmp_path, name)
-    assert ON_A_T4.of_model(tmp_path) == Execution.for_recipe(on_a_t4().as_run_by(name))
 
 
 def test_a_job_on_a_gpu_needs_the_packages_of_all_candidates_and_says_so():
@@ -92,6 +78,8 @@ def test_a_job_on_a_gpu_needs_the_packages_of_all_candidates_and_says_so():
 def test_a_job_on_a_cpu_does_not_depend_on_the_code_of_runtimes_for_gpus():
     assert not any(".tensorrt" in module for module in (*EXECUTION.code, *EXECUTION.code_to_serve))
     assert any(".tensorrt" in module for module in ON_A_T4.code)
+    assert choice.__name__ in EXECUTION.code, "the choice is read"
+    assert choice.__name__ in EXECUTION.code_to_serve
 
 
 @pytest.mark.parametrize("name", AUTO.candidates(recipe()))
@@ -103,8 +91,3 @@ def test_everything_that_a_candidate_depends_on_is_a_dependency(name):
     assert set(EXECUTION.code_to_serve) >= set(own.code_to_serve)
     assert set(EXECUTION.package_tools) >= set(own.by.package_tools())
     assert set(AUTO.latency_facts(EXECUTION)) >= set(own.by.latency_facts(own))
-
-
-def test_the_code_that_reads_the_choice_is_a_dependency():
-    assert choice.__name__ in EXECUTION.code
-    assert choice.__name__ in EXECUTION.code_to_serve

@@ -40,26 +40,18 @@ def changed(before, after):
     return {name: {row for row in before[name] if before[name][row] != after[name][row]} for name in before}
 
 
-def test_a_minor_update_of_the_driver_validates_again_and_compiles_nothing(keys):
-    assert changed(keys(driver="580.65.06"), keys(driver="580.95.05")) == {
-        COMPILED: set(), VALIDATED: {"facts.gpu.driver"},
-    }  # fmt: skip
+def test_a_minor_update_of_the_driver_compiles_nothing_and_a_major_one_compiles_again(keys):
+    before = keys(driver="580.65.06")
+    assert changed(before, keys(driver="580.95.05")) == {COMPILED: set(), VALIDATED: {"facts.gpu.driver"}}
+    assert changed(before, keys(driver="590.10"))[COMPILED] == {"facts.gpu.driver.major"}
 
 
-def test_a_major_update_of_the_driver_compiles_again(keys):
-    rows = changed(keys(driver="580.65.06"), keys(driver="590.10"))
-    assert rows[COMPILED] == {"facts.gpu.driver.major"}
-
-
-@pytest.mark.parametrize("fact", ["device.name", "cuda.runtime", "cxx.version", "cpu.isa", "triton_language.version"])
-def test_another_gpu_cuda_compiler_or_cpu_compiles_again(keys, monkeypatch, fact):
+def test_another_gpu_cuda_compiler_cpu_or_pytorch_compiles_again(keys, monkeypatch):
     before = keys()
-    pretended.fact(monkeypatch, fact, "another")
-    assert changed(before, keys())[COMPILED] == {f"facts.{fact}"}
-
-
-def test_another_pytorch_compiles_again(keys, monkeypatch):
-    before = keys()
+    for fact in ("device.name", "cuda.runtime", "cxx.version", "cpu.isa", "triton_language.version"):
+        with monkeypatch.context() as patch:
+            pretended.fact(patch, fact, "another")
+            assert changed(before, keys())[COMPILED] == {f"facts.{fact}"}
     monkeypatch.setattr(tools, "_versions", {**tools._versions, "torch": "2.99.0"})
     assert changed(before, keys())[COMPILED] == {"tools.torch"}
 

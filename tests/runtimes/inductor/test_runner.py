@@ -2,6 +2,7 @@
 
 import faulthandler
 
+import fake_nvidia
 import numpy as np
 import pt2
 import pytest
@@ -9,7 +10,6 @@ import torch
 
 from engine.errors import StepError
 from engine.machine import cuda, local_gpus
-from engine.machine.cuda import CudaDevice
 from engine.machine.local_gpus import LocalGpu
 from engine.runtimes.execution import Execution
 from engine.runtimes.inductor import passport
@@ -48,9 +48,7 @@ def loader(monkeypatch):
 @pytest.fixture
 def fake_h100(monkeypatch):
     """The second GPU of this machine is an H100; what is moved there stays in the memory of the CPU."""
-    fields = dict.fromkeys(CudaDevice.__dataclass_fields__, 0)
-    boards = (("NVIDIA L4", 89), (pt2.H100["gpu"], 90))
-    devices = tuple(CudaDevice(**fields | {"name": name, "sm": sm, "uuid": name}) for name, sm in boards)
+    devices = (fake_nvidia.device("NVIDIA L4", 89), fake_nvidia.device(pt2.H100["gpu"], 90))
     moved = []
     monkeypatch.setattr(cuda, "devices", lambda: devices)
     monkeypatch.setattr(cuda, "runtime_version", lambda: pt2.H100["cuda"])

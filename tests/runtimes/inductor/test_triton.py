@@ -29,17 +29,15 @@ def steps(config):
     return {each.model_name: (dict(each.input_map), dict(each.output_map)) for each in config.ensemble_scheduling.step}
 
 
-def test_the_model_has_names_by_position_and_its_own_files(tmp_path, checkpoint):
-    model = packaged(tmp_path, checkpoint)["m"]
+def test_the_model_has_names_by_position_which_the_ensemble_maps_and_its_own_files(tmp_path, checkpoint):
+    every = packaged(tmp_path, checkpoint, threads=2)
+    assert sorted(every) == ["m", "m_postprocess", "m_text", "m_tokenizer"]
+    model = every["m"]
     assert (model.platform, model.backend, model.max_batch_size) == ("torch_aoti", "pytorch", 0)
     assert [(each.name, list(each.dims)) for each in model.input] == [(f"INPUT__{i}", [-1, -1]) for i in range(3)]
     assert [(each.name, list(each.dims)) for each in model.output] == [("OUTPUT__0", [-1, 2])]
+    assert model.parameters["INTRA_OP_THREAD_COUNT"].string_value == "2"
     assert sorted(path.name for path in (tmp_path / "package" / "m" / "1").iterdir()) == ["model.pt2", "passport.json"]
-
-
-def test_the_ensemble_gives_each_input_its_place(tmp_path, checkpoint):
-    every = packaged(tmp_path, checkpoint)
-    assert sorted(every) == ["m", "m_postprocess", "m_text", "m_tokenizer"]
     inputs, outputs = steps(every["m_text"])["m"]
     assert inputs == {"INPUT__0": "input_ids", "INPUT__1": "attention_mask", "INPUT__2": "token_type_ids"}
     assert list(outputs) == ["OUTPUT__0"]
@@ -68,7 +66,3 @@ def test_on_a_gpu_the_instance_is_a_gpus_and_the_warm_up_has_the_same_names(tmp_
     assert {name for warmup in model.model_warmup for name in warmup.inputs} <= {f"INPUT__{i}" for i in range(3)}
     [first, *_] = model.model_warmup
     assert first.inputs["INPUT__0"].data_type == model.input[0].data_type
-
-
-def test_the_threads_of_a_recipe_are_a_parameter_of_the_backend(tmp_path, checkpoint):
-    assert packaged(tmp_path, checkpoint, threads=2)["m"].parameters["INTRA_OP_THREAD_COUNT"].string_value == "2"

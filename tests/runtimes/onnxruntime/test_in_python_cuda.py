@@ -2,7 +2,7 @@
 
 import shutil
 
-import fake_cuda_session
+import fake_cuda_provider
 import models
 import numpy as np
 import pytest
@@ -37,7 +37,7 @@ def folder(tmp_path):
 
 def opened(folder, facts=FACTS, **settings):
     own = {"file": "model.onnx", "level": "ORT_ENABLE_ALL", "threads": 1, "options": {}, "graphs": True}
-    return ModelSession(folder, {**own, "provider": fake_cuda_session.CUDA, "routing": facts, **settings})
+    return ModelSession(folder, {**own, "provider": fake_cuda_provider.CUDA, "routing": facts, **settings})
 
 
 def texts(batch, sequence):
@@ -47,7 +47,7 @@ def texts(batch, sequence):
 
 
 def expected(folder, given):
-    return fake_cuda_session.REAL(folder / "model.onnx", providers=["CPUExecutionProvider"]).run(None, given)[0]
+    return fake_cuda_provider.REAL(folder / "model.onnx", providers=["CPUExecutionProvider"]).run(None, given)[0]
 
 
 def graphs_of(session):
@@ -78,7 +78,7 @@ def test_answers_stay_as_they_are_when_the_buffers_are_used_again(folder):
 
 
 def test_a_graph_is_captured_for_each_profile_and_replayed_for_what_fits_it(folder, monkeypatch, capsys):
-    fake = fake_cuda_session.install(monkeypatch)
+    fake = fake_cuda_provider.install(monkeypatch)
     monkeypatch.setattr(in_python_cuda, "_free_bytes", iter((9_000_000, 5_000_000, 5_000_000, None)).__next__)
     session = opened(folder, options={"use_tf32": "0"})
     [inner] = fake.opened
@@ -96,14 +96,14 @@ def test_a_graph_is_captured_for_each_profile_and_replayed_for_what_fits_it(fold
 
 
 def test_other_integers_than_the_buffers_are_converted_and_not_copied_as_they_lie(folder, monkeypatch):
-    fake_cuda_session.install(monkeypatch)
+    fake_cuda_provider.install(monkeypatch)
     given = texts(1, 8)
     narrow = {name: array.astype(np.int32) for name, array in given.items()}
     assert np.array_equal(opened(folder)(narrow, ["logits"])["logits"], expected(folder, given))
 
 
 def test_a_capture_that_fails_is_logged_and_its_shape_runs_without_a_graph(folder, monkeypatch, capsys):
-    fake = fake_cuda_session.install(monkeypatch, no_capture=frozenset({1}))
+    fake = fake_cuda_provider.install(monkeypatch, no_capture=frozenset({1}))
     session = opened(folder)
     assert "batch 1 x sequence 8: no fixed buffers: CUDA failure 901" in capsys.readouterr().out
     [inner] = fake.opened
@@ -114,7 +114,7 @@ def test_a_capture_that_fails_is_logged_and_its_shape_runs_without_a_graph(folde
 
 
 def test_a_model_with_nodes_on_the_cpu_has_no_graphs_and_pays_for_no_padding(folder, monkeypatch, capsys):
-    fake = fake_cuda_session.install(monkeypatch, on_cpu=frozenset({"Softmax"}))
+    fake = fake_cuda_provider.install(monkeypatch, on_cpu=frozenset({"Softmax"}))
     session = opened(folder)
     assert "no CUDA graphs, and no padding" in capsys.readouterr().out
     [inner] = fake.opened
@@ -122,15 +122,8 @@ def test_a_model_with_nodes_on_the_cpu_has_no_graphs_and_pays_for_no_padding(fol
     assert inner.runs == [(-1, (("attention_mask", (1, 5)), ("input_ids", (1, 5))))]
 
 
-def test_without_profiles_of_one_size_nothing_is_captured(folder, monkeypatch):
-    fake = fake_cuda_session.install(monkeypatch)
-    session = opened(folder, facts=None)
-    assert "enable_cuda_graph" not in fake.opened[0].settings
-    session(texts(2, 5), ["logits"])
-
-
 def test_a_model_that_cannot_be_padded_is_replayed_at_its_exact_sizes_only(folder, monkeypatch):
-    fake = fake_cuda_session.install(monkeypatch)
+    fake = fake_cuda_provider.install(monkeypatch)
     session = opened(folder, facts={**FACTS, "rows": None, "tokens": None, "outputs": {"logits": [None, None]}})
     fake.opened[0].runs.clear()
     for sizes in ((1, 8), (1, 7), (4, 16), (3, 16)):
@@ -139,7 +132,7 @@ def test_a_model_that_cannot_be_padded_is_replayed_at_its_exact_sizes_only(folde
 
 
 def test_the_cpu_never_takes_the_place_of_the_gpu(folder, monkeypatch):
-    fake_cuda_session.install(monkeypatch, no_libraries=True)
+    fake_cuda_provider.install(monkeypatch, no_libraries=True)
     with pytest.raises(RuntimeError, match="does not run on CUDAExecutionProvider here, only on CPUExecutionProvider"):
         opened(folder, facts=None)
     with pytest.raises(RuntimeError, match="does not run on CUDAExecutionProvider here"):
@@ -150,11 +143,12 @@ def test_the_cpu_never_takes_the_place_of_the_gpu(folder, monkeypatch):
     ("of_the_instance", "stated", "device"), [(None, {}, "0"), ("3", {}, "3"), ("3", {"device": 1}, "1")]
 )
 def test_the_gpu_is_that_of_triton_s_instance(folder, monkeypatch, of_the_instance, stated, device):
-    fake = fake_cuda_session.install(monkeypatch)
+    fake = fake_cuda_provider.install(monkeypatch)
     if of_the_instance:
         monkeypatch.setenv(in_python_cuda.GPU, of_the_instance)
-    opened(folder, **stated)
-    assert fake.opened[0].settings["device_id"] == device
+    session = opened(folder, facts=None, **stated)
+    assert fake.opened[0].settings == {"device_id": device}, "without profiles of one size nothing is captured"
+    session(texts(2, 5), ["logits"])
 
 
 def test_shapes_that_contradict_each_other_are_the_client_s_mistake(folder):

@@ -69,12 +69,9 @@ def test_a_header_that_onnx_runtime_cannot_load_is_refused_with_what_to_do(tmp_p
     assert not any("onnxruntime_src" in each or str(tmp_path) in each for each in caught.value.facts)
 
 
-def test_what_onnx_runtime_loads_passes_with_its_own_operators_too(tmp_path):
+def test_what_onnx_runtime_loads_passes_with_its_own_operators_and_functions_of_the_model(tmp_path):
     refuse(model(), tmp_path)
     refuse(model("Gelu", "com.microsoft", imports=[STANDARD, helper.make_opsetid("com.microsoft", 1)]), tmp_path)
-
-
-def test_a_function_of_the_model_itself_is_no_unknown_operator(tmp_path):
     node = helper.make_node("Relu", ["x"], ["y"])
     proto = model("Twice", "mine", imports=[STANDARD, helper.make_opsetid("mine", 1)])
     proto.functions.append(helper.make_function("mine", "Twice", ["x"], ["y"], [node], [STANDARD]))

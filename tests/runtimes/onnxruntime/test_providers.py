@@ -60,18 +60,32 @@ def refuse(name):
     raise OSError(f"{name}: libcudart.so.12: cannot open")
 
 
-def test_a_provider_that_leaves_the_work_to_the_cpu_is_an_error(layers):
-    session = ort.session(layers)
-    claimed = SimpleNamespace(
-        get_providers=lambda: ["CUDAExecutionProvider", "CPUExecutionProvider"],
-        get_provider_graph_assignment_info=lambda: [part("CUDAExecutionProvider", "Relu"), part(CPU, "Shape", "Gemm")],
+def claims(*parts):
+    """Return a session that says it runs on the CUDA provider, and who got which nodes."""
+    return SimpleNamespace(
+        get_providers=lambda: ["CUDAExecutionProvider", CPU], get_provider_graph_assignment_info=lambda: parts
     )
+
+
+def part(provider, *operators):
+    """Return one entry of what a session tells about who got which nodes."""
+    nodes = [SimpleNamespace(op_type=operator) for operator in operators]
+    return SimpleNamespace(ep_name=provider, get_nodes=lambda: nodes)
+
+
+def test_a_provider_that_leaves_the_work_to_the_cpu_is_an_error(layers):
     with pytest.raises(StepError) as caught:
-        ort_providers.expect_used(claimed, CUDA)
+        ort_providers.expect_used(claims(part("CUDAExecutionProvider", "Relu"), part(CPU, "Shape", "Gemm")), CUDA)
     assert "1 on CUDAExecutionProvider, 2 on CPUExecutionProvider" in str(caught.value)
     assert "on the CPU do the work: 1" in str(caught.value)
     with pytest.raises(StepError, match="the session runs on: CPUExecutionProvider"):
-        ort_providers.expect_used(session, CUDA)
+        ort_providers.expect_used(ort.session(layers), CUDA)
+    with pytest.raises(StepError, match="does not run on CUDAExecutionProvider"):
+        ort_providers.expect_used(claims(part(CPU, "Add")), CUDA)
+
+
+def test_nodes_about_shapes_may_stay_on_the_cpu():
+    ort_providers.expect_used(claims(part("CUDAExecutionProvider", "Gemm"), part(CPU, "Shape", "Gather")), CUDA)
 
 
 @pytest.mark.parametrize(("tf32", "options"), [(None, {}), (True, {"use_tf32": "1"}), (False, {"use_tf32": "0"})])
@@ -89,29 +103,6 @@ def test_the_cuda_provider_is_told_to_sum_in_fp32_for_normalizations_in_fp16_alo
     assert ort_providers.needs_wide_sums(graphs.residual("float16"))
     assert not ort_providers.needs_wide_sums(graphs.residual("float32"))
     assert ort_providers.cuda(gpu, tf32=False, wide_sums=True).options == {"device_id": "0", "use_tf32": "0", **strict}
-
-
-def test_nodes_about_shapes_may_stay_on_the_cpu():
-    parts = [part("CUDAExecutionProvider", "Gemm"), part(CPU, "Shape", "Gather")]
-    claimed = SimpleNamespace(
-        get_providers=lambda: ["CUDAExecutionProvider", CPU], get_provider_graph_assignment_info=lambda: parts
-    )
-    ort_providers.expect_used(claimed, CUDA)
-
-
-def test_what_got_no_node_at_all_is_not_used():
-    claimed = SimpleNamespace(
-        get_providers=lambda: ["CUDAExecutionProvider", CPU],
-        get_provider_graph_assignment_info=lambda: [part(CPU, "Add")],
-    )
-    with pytest.raises(StepError, match="does not run on CUDAExecutionProvider"):
-        ort_providers.expect_used(claimed, CUDA)
-
-
-def part(provider, *operators):
-    """One entry of what a session tells about who got which nodes."""
-    nodes = [SimpleNamespace(op_type=operator) for operator in operators]
-    return SimpleNamespace(ep_name=provider, get_nodes=lambda: nodes)
 
 
 def test_the_assignment_of_nodes_is_told_as_the_check_reads_it(layers):
@@ -137,14 +128,15 @@ def test_a_session_is_opened_with_the_wanted_provider_first_and_the_cpu_last():
     ]
 
 
-@pytest.mark.parametrize("version", ["1.18.0", "1.18.1", "1.22.0", "1.24.4", "1.26.0", "1.26"])
-def test_these_versions_build_strongly_typed_networks(version):
-    assert ort_providers.takes_types(version)
-
-
-@pytest.mark.parametrize("version", ["1.16.3", "1.17.1", "1.27.0", "1.28.0", "1.31.1", "1.32.0", "2.0"])
-def test_all_others_need_options_for_precisions(version):
-    assert not ort_providers.takes_types(version)
+@pytest.mark.parametrize(
+    ("versions", "takes"),
+    [
+        (("1.18.0", "1.18.1", "1.22.0", "1.24.4", "1.26.0", "1.26"), True),
+        (("1.16.3", "1.17.1", "1.27.0", "1.28.0", "1.31.1", "1.32.0", "2.0"), False),
+    ],
+)
+def test_some_versions_build_strongly_typed_networks_and_all_others_need_options(versions, takes):
+    assert [ort_providers.takes_types(version) for version in versions] == [takes] * len(versions)
 
 
 @pytest.mark.parametrize(("release", "takes"), [("23.05", False), ("24.02", False), ("24.05", True), ("26.08", True)])

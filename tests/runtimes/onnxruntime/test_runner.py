@@ -5,6 +5,7 @@ import sys
 
 import executions
 import fake_cuda_provider
+import fake_nvidia
 import graphs
 import numpy as np
 import onnx
@@ -40,10 +41,7 @@ def recipe(**target):
 
 def gpus(monkeypatch, *names):
     """Let the driver show GPUs of these names, which are not there."""
-    fields = ("sm_count", "memory", "memory_bus_width", "l2_bytes", "shared_memory_per_block", "shared_memory_per_sm")
-    sizes = dict.fromkeys(fields, 1) | {"ecc": True, "integrated": False}
-    shown = tuple(cuda.CudaDevice(name=name, sm=75, **sizes) for name in names)
-    monkeypatch.setattr(cuda, "devices", lambda: shown)
+    monkeypatch.setattr(cuda, "devices", lambda: tuple(map(fake_nvidia.device, names)))
 
 
 @pytest.mark.skipif(bool(cuda.devices()), reason="there is a GPU here")
@@ -69,7 +67,7 @@ def test_a_gpu_without_what_onnx_runtime_needs_for_it_gives_no_cpu_numbers(tmp_p
 
 def test_the_gpu_is_the_recipe_s_one_among_several(monkeypatch):
     gpus(monkeypatch, "NVIDIA A10", "Tesla T4")
-    assert devices.chosen(T4) == devices.CudaGpu(1, "Tesla T4", 75)
+    assert devices.chosen(T4) == devices.CudaGpu(1, "Tesla T4", 75, "Tesla T4")
     gpus(monkeypatch, "NVIDIA A10")
     with pytest.raises(StepError) as caught:
         devices.chosen(T4)
@@ -153,9 +151,7 @@ def test_the_provider_gets_the_values_of_shape_tensors_in_place_of_their_shapes(
 
 
 @pytest.mark.parametrize(("dtype", "strict"), [("float16", "1"), ("float32", None)])
-def test_the_cuda_provider_is_told_to_sum_in_fp32_where_normalizations_are_in_fp16(
-    tmp_path, monkeypatch, dtype, strict
-):
+def test_the_cuda_provider_sums_in_fp32_where_normalizations_are_in_fp16(tmp_path, monkeypatch, dtype, strict):
     gpus(monkeypatch, "Tesla T4")
     model = graphs.write(tmp_path, graphs.residual(dtype))
     options = ort_runner.provider_of(model, executions.execution(provider="cuda", hardware=T4)).options

@@ -1,5 +1,6 @@
-"""Sessions of ONNX Runtime: threads, levels, inputs, and errors that name what is wrong."""
+"""Sessions of ONNX Runtime: threads, levels, inputs, session.json, and errors that name what is wrong."""
 
+import json
 from pathlib import Path
 
 import graphs
@@ -13,6 +14,7 @@ from engine.errors import StepError
 from engine.kit.onnx import onnx_files
 from engine.runtimes.onnxruntime import session as ort
 from engine.runtimes.onnxruntime import session_options
+from engine.runtimes.onnxruntime.session_options import SavedOptions
 
 
 @pytest.fixture
@@ -28,18 +30,13 @@ def test_a_model_runs_and_answers_by_name(layers):
     assert answer["y"].shape == (2, 4)
 
 
-def test_threads_and_level_are_what_was_asked(layers):
-    settings = ort.session(layers, threads=1, level="extended").get_session_options()
-    assert settings.intra_op_num_threads == 1
-    assert settings.graph_optimization_level == onnxruntime.GraphOptimizationLevel.ORT_ENABLE_EXTENDED
-
-
 def test_session_json_chooses_the_level_unless_the_caller_does(layers):
     levels = onnxruntime.GraphOptimizationLevel
     assert ort.session(layers).get_session_options().graph_optimization_level == levels.ORT_ENABLE_ALL
     session_options.save(layers, level="basic", disabled=("SkipLayerNormFusion",))
     assert ort.session(layers).get_session_options().graph_optimization_level == levels.ORT_ENABLE_BASIC
-    assert ort.session(layers, level="all").get_session_options().graph_optimization_level == levels.ORT_ENABLE_ALL
+    asked = ort.session(layers, threads=1, level="extended").get_session_options()
+    assert (asked.graph_optimization_level, asked.intra_op_num_threads) == (levels.ORT_ENABLE_EXTENDED, 1)
 
 
 def test_fp8_on_a_cpu_is_run_without_the_optimization_that_spoils_it(tmp_path):
@@ -103,21 +100,35 @@ def test_a_wrong_shape_is_told_with_the_shapes_that_were_fed(layers):
     assert "x: float32[2, 3]" in str(caught.value)
 
 
-def test_integers_and_floats_are_cast_to_the_width_that_the_model_takes(tmp_path):
+def test_integers_and_floats_are_cast_to_their_width_and_a_float_is_no_index(tmp_path):
     nodes = [helper.make_node("Gather", ["table", "ids"], ["a"]), helper.make_node("Mul", ["a", "scale"], ["y"])]
     inputs = [("ids", TensorProto.INT32, ["n"]), ("scale", FLOAT, [1])]
     onnx_files.save(graphs.graph(nodes, inputs, [("y", FLOAT, None)], [graphs.weight("table", 5, 2)]), tmp_path)
     fed = {"ids": np.array([1, 4]), "scale": np.array([1.0])}
     assert ort.run(ort.session(tmp_path), fed)["y"].shape == (2, 2)
-
-
-def test_a_float_is_never_fed_as_an_index(tmp_path):
-    model = graphs.graph(
-        [helper.make_node("Gather", ["table", "ids"], ["y"])],
-        [("ids", TensorProto.INT64, ["n"])],
-        [("y", FLOAT, None)],
-        [graphs.weight("table", 5, 2)],
-    )
-    onnx_files.save(model, tmp_path)
     with pytest.raises(StepError, match="cannot run the model"):
-        ort.run(ort.session(tmp_path), {"ids": np.array([1.5])})
+        ort.run(ort.session(tmp_path), fed | {"ids": np.array([1.5])})
+
+
+def test_options_are_read_as_they_were_saved(tmp_path):
+    assert session_options.read(tmp_path) == SavedOptions()
+    session_options.save(tmp_path, level="basic", disabled=("SkipLayerNormFusion",))
+    options = {"disabled_optimizers": ["SkipLayerNormFusion"], "graph_optimization_level": "basic"}
+    assert json.loads((tmp_path / "session.json").read_text()) == options
+    assert session_options.read(tmp_path) == SavedOptions("basic", ("SkipLayerNormFusion",))
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("{", "session.json is no JSON"),
+        ("[]", "session.json asks for something unknown"),
+        ('{"graph_optimization_level": "fast"}', "levels are disabled, basic, extended, all"),
+        ('{"threads": 3}', "it may say disabled_optimizers and graph_optimization_level"),
+    ],
+)
+def test_a_wrong_session_json_is_explained(tmp_path, text, complaint):
+    (tmp_path / "session.json").write_text(text)
+    with pytest.raises(StepError) as caught:
+        session_options.read(tmp_path)
+    assert complaint in str(caught.value)

@@ -59,39 +59,34 @@ def test_a_version_without_the_operators_of_weights_in_blocks_is_refused(fields)
     assert caught.value.hint == "install onnxruntime 1.24 or newer"
     for version in ("1.24.1", "1.31.1", "2.0", None):
         refuse(version, **fields)
+    for precision in ("fp32", "int8"):
+        refuse("1.20", precision=precision)
 
 
-@pytest.mark.parametrize(
-    ("image", "opset"), [(None, 23), ("25.08", 23), ("26.02-py3", 23), ("25.07", 20), ("24.10", 20)]
-)
-def test_a_model_for_an_older_image_of_triton_has_an_older_opset(image, opset):
-    package = {"triton": {"image": image}} if image else {}
-    recipe = Recipe(name="r", model={"source": "hf:a/b"}, precision="int8", package=package)
-    assert OnnxRuntime().newest_opset(recipe) == opset
-
-
+NORMS = {"LayerNormalization", "SimplifiedLayerNormalization"}
 SKIPS = {"SkipLayerNormalization", "SkipSimplifiedLayerNormalization"}
 TABLES = {"EmbedLayerNormalization"}
 
 
 @pytest.mark.parametrize(
-    ("image", "sums"),
+    ("image", "opset", "sums"),
     [
-        (None, SKIPS | TABLES),
-        ("26.07", SKIPS | TABLES),
-        ("26.09-py3", SKIPS | TABLES),
-        ("26.06", SKIPS),
-        ("24.05", SKIPS),
-        ("24.04", set()),
+        (None, 23, NORMS | SKIPS | TABLES),
+        ("26.09-py3", 23, NORMS | SKIPS | TABLES),
+        ("26.07", 23, NORMS | SKIPS | TABLES),
+        ("26.06", 23, NORMS | SKIPS),
+        ("25.08", 23, NORMS | SKIPS),
+        ("25.07", 20, NORMS | SKIPS),
+        ("24.05", 20, NORMS | SKIPS),
+        ("24.04", 20, set()),
     ],
 )
-def test_normalizations_whose_kernels_sum_in_fp32_depend_on_the_image_of_triton(image, sums):
+def test_the_opset_and_the_normalizations_that_sum_in_fp32_depend_on_the_image_of_triton(image, opset, sums):
     package = {"triton": {"image": image}} if image else {}
     recipe = Recipe(name="r", model={"source": "hf:a/b"}, precision="fp16", target={"device": "A10"}, package=package)
-    plain = {"LayerNormalization", "SimplifiedLayerNormalization"} if sums else set()
-    assert set(OnnxRuntime().sums_in_fp32(recipe)) == sums | plain
-    others = [{"device": "A10", "provider": "tensorrt"}, {"device": "cpu"}]
-    for target in others:
+    assert OnnxRuntime().newest_opset(recipe) == opset
+    assert set(OnnxRuntime().sums_in_fp32(recipe)) == sums
+    for target in ({"device": "A10", "provider": "tensorrt"}, {"device": "cpu"}):
         other = recipe.model_copy(update={"target": type(recipe.target)(**target)})
         assert OnnxRuntime().sums_in_fp32(other) == ()
 
@@ -117,11 +112,6 @@ def test_attention_adds_a_bias_in_fp16_and_on_long_texts(fields, biases):
         **{"name": "r", "model": {"source": "hf:a/b"}, "target": {"device": "A10"}, "precision": "fp32", **fields}
     )
     assert OnnxRuntime().biases_attention(recipe) is biases
-
-
-def test_any_version_multiplies_in_other_precisions():
-    for precision in ("fp32", "int8"):
-        refuse("1.20", precision=precision)
 
 
 def test_int4_is_refused_where_the_installed_tensorrt_provider_takes_no_precision_from_the_graph():

@@ -11,7 +11,6 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from engine.errors import StepError
-from engine.kit.onnx import onnx_files
 from engine.runtimes.onnxruntime import providers as ort_providers
 from engine.runtimes.onnxruntime import tensorrt_provider
 
@@ -58,11 +57,6 @@ def test_a_provider_that_takes_precisions_from_the_graph_gets_no_option_which_wo
     assert capsys.readouterr().out == ""
 
 
-def test_a_graph_in_fp32_needs_no_option(tmp_path):
-    model = onnx_files.load_graph(graphs.write(tmp_path, graphs.layers()))
-    assert tensorrt_provider.precisions(model, "1.31.1") == {}
-
-
 @pytest.mark.parametrize("kind", ["INT4", "FLOAT8E4M3FN"])
 def test_a_precision_without_an_option_is_refused(kind):
     model = quantized()
@@ -78,6 +72,7 @@ def test_bytes_that_nothing_dequantizes_are_no_precision():
     onnx.checker.check_model(model)
     assert tensorrt_provider.stated_precisions(model) == frozenset()
     assert tensorrt_provider.stated_precisions(quantized(np.uint8)) == {"fp16", "int8"}
+    assert tensorrt_provider.precisions(graphs.layers(), "1.31.1") == {}
 
 
 def libraries():

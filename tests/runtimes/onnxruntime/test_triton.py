@@ -30,15 +30,8 @@ def test_fp8_on_a_cpu_is_served_at_the_level_at_which_it_was_validated(tmp_path)
     assert triton.served(tmp_path, executions.execution("cuda"), tmp_path).level == "all"
 
 
-def test_what_the_recipe_says_of_tf32_reaches_the_cuda_provider_of_the_server(tmp_path):
-    model = graphs.write(tmp_path / "model", graphs.layers())
-    silent, off = executions.execution("cuda"), executions.execution("cuda", tf32=False)
-    assert triton.served(model, silent, tmp_path).accelerator is None
-    assert triton.served(model, off, tmp_path).accelerator("m") == ("cuda", {"use_tf32": "0"})
-
-
 @pytest.mark.parametrize(("dtype", "parameters"), [("float16", {STRICT: "1"}), ("float32", {})])
-def test_normalizations_in_fp16_are_told_to_sum_in_fp32_on_the_server(tmp_path, dtype, parameters):
+def test_the_cuda_provider_of_the_server_is_told_of_tf32_and_of_sums_in_fp32(tmp_path, dtype, parameters):
     model = graphs.write(tmp_path / "model", graphs.residual(dtype))
     accelerator = triton.served(model, executions.execution("cuda"), tmp_path).accelerator
     assert (accelerator and accelerator("m")) == (("cuda", parameters) if parameters else None)

@@ -120,18 +120,12 @@ def test_an_activation_that_is_left_out_is_as_it_is(models):
     plain, small = models
     first, second = quantizer.rounded_layers(small)
     assert list(quantizer.rounded_layers(quantizer.without_rounding(small, {first}))) == [second]
+    left_out = [(), {first}, {first, second}]
+    assert [quantizer.counted_layers(small, each) for each in left_out] == [{"MatMul": 2}, {"MatMul": 1}, {}]
     alone = quantizer.without_rounding(small, {first, second})
     assert quantizer.rounded_layers(alone) == {}
     assert quantizer.rounded_layers(small).keys() == {first, second}, "the model itself stays as it is"
     assert 0 < error(alone, plain) < error(small, plain)
-
-
-def test_layers_are_counted_where_all_of_their_activations_are_rounded(models):
-    _, small = models
-    first, second = quantizer.rounded_layers(small)
-    assert quantizer.counted_layers(small, ()) == {"MatMul": 2}
-    assert quantizer.counted_layers(small, {first}) == {"MatMul": 1}
-    assert quantizer.counted_layers(small, {first, second}) == {}
 
 
 def test_switches_round_as_the_copies_do(models):

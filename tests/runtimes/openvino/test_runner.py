@@ -33,22 +33,13 @@ def opened(layers):
     )
 
 
-def test_outputs_are_those_of_onnx_runtime(opened, layers):
+def test_outputs_are_those_of_onnx_runtime_and_a_later_call_changes_no_earlier_answer(opened, layers):
     expected = ort.run(ort.session(layers, threads=1), {"x": X})
     answers = opened.run({"x": X})
     assert answers.keys() == expected.keys()
+    opened.run({"x": -X})
     assert np.abs(answers["y"] - expected["y"]).max() < 1e-5
     opened.prepare({"x": X})()
-
-
-def test_a_later_call_changes_no_earlier_answer(opened):
-    first = opened.run({"x": X})["y"]
-    kept = first.copy()
-    opened.run({"x": -X})
-    assert np.array_equal(first, kept)
-
-
-FED = {"x": np.random.default_rng(0).normal(size=(3, 8)).astype(np.float32)}
 
 
 @pytest.fixture
@@ -71,7 +62,7 @@ def _answer(directory, shape=(), threads=1):
     model = ir.read(directory / ir.MODEL)
     if shape:
         model = ir.reshaped(model, {"x": shape})
-    return Calls(model, threads=threads, compile=Blobs(directory).compiled).run(FED)["y"]
+    return Calls(model, threads=threads, compile=Blobs(directory).compiled).run({"x": X})["y"]
 
 
 def _uncompiled(monkeypatch):

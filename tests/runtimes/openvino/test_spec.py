@@ -1,7 +1,5 @@
 """What the runtime `openvino` says about itself: no OpenVINO is needed."""
 
-import pytest
-
 from engine.recipe.schema import ModelSection, Recipe, TargetSection
 from engine.runtimes import registry
 from engine.runtimes.backends import Backend
@@ -52,14 +50,10 @@ def test_int8_reads_samples_and_the_machine_and_fp32_reads_neither():
     assert (calibrated.samples.uri, calibrated.limit, calibrated.profiles) == ("/train.jsonl", 9, ())
 
 
-@pytest.mark.parametrize("size", [None, 0, 8])
-def test_triton_joins_no_requests_for_its_openvino_backend(size):
-    runtime = registry.find("openvino")
-    refused = list(runtime.unsupported(recipe(package={"triton": {"max_batch_size": size}})))
-    assert [each.field for each in refused] == (["package.triton.max_batch_size"] if size else [])
-
-
-def test_the_backend_is_told_by_its_name_as_it_has_no_platform():
+def test_triton_joins_no_requests_for_its_openvino_backend_which_has_a_name_and_no_platform():
+    for size in (None, 0, 8):
+        refused = registry.find("openvino").unsupported(recipe(package={"triton": {"max_batch_size": size}}))
+        assert [each.field for each in refused] == (["package.triton.max_batch_size"] if size else [])
     assert Backend.of(platform="", backend="openvino") is Backend.OPENVINO
     assert Backend.of(platform="", backend="python") is Backend.PYTHON
     assert Backend.of(platform="onnxruntime_onnx", backend="") is Backend.ONNXRUNTIME

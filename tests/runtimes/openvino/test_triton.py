@@ -26,18 +26,14 @@ def served(tmp_path):
     return build
 
 
-def test_free_shapes_are_one_model(served):
+def test_free_shapes_and_a_single_fixed_shape_are_one_model(served):
     one = served(RANGES)
     assert (one.backend, one.folder, one.router) == (Backend.OPENVINO, None, None)
     assert one.inputs["image"].shape == ("batch", 3, 32, 32)
-
-
-def test_a_single_fixed_shape_is_one_model_of_this_shape(served):
     one = served(FOUR)
     assert (one.backend, one.router) == (Backend.OPENVINO, None)
     assert one.inputs["image"].shape == (4, 3, 32, 32)
-    fixed = ir.read(one.folder / ir.MODEL)
-    assert list(fixed.inputs[0].get_shape()) == [4, 3, 32, 32]
+    assert list(ir.read(one.folder / ir.MODEL).inputs[0].get_shape()) == [4, 3, 32, 32]
 
 
 def test_several_shapes_are_models_behind_a_router(served):

@@ -1,6 +1,7 @@
 """PyTorch as a rival: TF32 for products and convolutions alike, which no other contender gets, and usual attention."""
 
 import os
+from contextlib import suppress
 from types import SimpleNamespace
 
 import executions
@@ -24,25 +25,16 @@ def backends():
 
 
 @pytest.mark.parametrize("before", [False, True])
-@pytest.mark.parametrize("tf32", [False, True])
-def test_tf32_counts_for_products_and_convolutions_of_one_contender(backends, tf32, before):
+@pytest.mark.parametrize("tf32", [False, True, None])
+def test_tf32_counts_for_products_and_convolutions_of_one_contender_alone(backends, tf32, before):
+    threads = torch.get_num_threads()
     backends.cuda.matmul.allow_tf32 = backends.cudnn.allow_tf32 = before
-    with runner._settings(1, tf32):
-        assert backends.cuda.matmul.allow_tf32 is backends.cudnn.allow_tf32 is tf32
-    assert backends.cuda.matmul.allow_tf32 is backends.cudnn.allow_tf32 is before
-
-
-def test_pytorch_keeps_its_defaults_where_the_recipe_is_silent(backends):
-    before = (backends.cuda.matmul.allow_tf32, backends.cudnn.allow_tf32)
-    with runner._settings(1, None):
-        assert (backends.cuda.matmul.allow_tf32, backends.cudnn.allow_tf32) == before
-
-
-def test_settings_are_put_back_after_an_error(backends):
-    threads, allowed = torch.get_num_threads(), backends.cuda.matmul.allow_tf32
-    with pytest.raises(KeyError), runner._settings(threads + 1, not allowed):
+    allowed = before if tf32 is None else tf32
+    with suppress(KeyError), runner._settings(threads + 1, tf32):
+        assert backends.cuda.matmul.allow_tf32 is backends.cudnn.allow_tf32 is allowed
         raise KeyError
-    assert (torch.get_num_threads(), backends.cuda.matmul.allow_tf32) == (threads, allowed)
+    assert backends.cuda.matmul.allow_tf32 is backends.cudnn.allow_tf32 is before
+    assert torch.get_num_threads() == threads
 
 
 @pytest.mark.parametrize(("architecture", "attention"), [("bert", "sdpa"), ("deberta-v2", "eager")])

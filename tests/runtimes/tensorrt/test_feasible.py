@@ -14,17 +14,18 @@ from engine.steps import fetch
 FILES = Path(typed_graphs.__file__).parent / "modelopt"
 
 
-def check(folder, name, device, precision="", runtime="tensorrt"):
-    """Check a recipe of one of the files; return its error, or None."""
+def check(folder, name, device, precision="", runtime="tensorrt", **facts):
+    """Check a recipe of one of the files, of which some facts may be others; return its error, or None."""
     shutil.copy(FILES / f"{name}.onnx", folder / "model.onnx")
     (folder / "r.yaml").write_text(
         f"name: mlp\nmodel: {{source: model.onnx}}\ntarget: {{device: {device}, runtime: {runtime}}}\n"
         f"profiles: [{{batch: [1, 2, 4]}}]\n{precision and f'precision: {precision}'}\n"
     )
     [loaded] = load(folder / "r.yaml")
+    described = fetch.describe(folder / "model.onnx")
     try:
         feasibility.check(loaded)
-        feasibility.check_model(loaded, fetch.describe(folder / "model.onnx"))
+        feasibility.check_model(loaded, type(described)(**{**vars(described), **facts}))
     except RecipeError as error:
         return error
     return None
@@ -53,14 +54,7 @@ def test_a_precision_that_the_file_states_and_the_gpu_has_is_accepted(name, devi
         ("fp8", "A10", "fp16", "2:17", "quantized to fp8, in which the A10 (SM86) cannot compute", "int8 or int4"),
         ("fp8", "T4", "int8", "2:17", "quantized to fp8, in which the T4 (SM75) cannot compute", "such as L4"),
         ("int4", "T4", "int8", "2:17", "quantized to int4, in which the T4 (SM75) cannot", "the original to int8, or"),
-        (
-            "fp8",
-            "L4",
-            "int8",
-            "5:12",
-            "quantized to fp8 already, and the recipe says precision: int8",
-            "fp8: the model",
-        ),
+        ("fp8", "L4", "int8", "5:12", "quantized to fp8 already, and the recipe says precision: int8", "fp8: the"),
         ("int8", "T4", "fp16", "5:12", "quantized to int8 already, and the recipe says precision: fp16", "int8: the"),
         ("int8", "T4", "", "2:17", "quantized to int8 already, and the recipe says precision: fp32", "int8: the model"),
         ("fp8", "A10", "fp8", "5:12", "the A10 (SM86) cannot compute in fp8", "precision: int8"),
@@ -75,17 +69,6 @@ def test_a_label_that_the_file_contradicts_and_a_gpu_that_lacks_its_type_are_ref
 
 
 def test_unsigned_quantization_is_refused_before_a_parser_does_it(tmp_path):
-    [loaded] = _loaded(tmp_path)
-    facts = fetch.describe(FILES / "int8.onnx")
-    with pytest.raises(RecipeError, match="quantized to uint8, which") as caught:
-        feasibility.check_model(loaded, type(facts)(**{**vars(facts), "quantized": ("int8", "uint8")}))
-    assert "signed types" in caught.value.hint
-
-
-def _loaded(folder):
-    (folder / "r.yaml").write_text(
-        "name: mlp\nmodel: {source: model.onnx}\ntarget: {device: T4, runtime: tensorrt}\nprecision: int8\n"
-        "profiles: [{batch: [1, 2, 4]}]\n"
-    )
-    (folder / "model.onnx").write_bytes(b"")
-    return load(folder / "r.yaml")
+    error = check(tmp_path, "int8", "T4", "int8", quantized=("int8", "uint8"))
+    assert "quantized to uint8, which" in error.what
+    assert "signed types" in error.hint

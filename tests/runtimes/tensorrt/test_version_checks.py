@@ -50,6 +50,7 @@ def test_the_bindings_of_the_versions_around_each_step_give_the_same_table(tmp_p
 
 
 @pytest.mark.slow
+@pytest.mark.whole("the bindings are downloaded; the table is read by the tests beside it")
 def test_the_types_of_every_precision_of_a_recipe_exist_since_tensorrt_10_0(tmp_path):
     assert set(get_args(Precision)) == set(TYPES)
     known = tensorrt_names.names(AROUND[0], tmp_path)

@@ -12,7 +12,6 @@ from importlib.machinery import PathFinder
 from pathlib import Path
 
 GPU = json.loads(Path(__file__).with_name("gpu.json").read_text())
-_ASKING = "engine.machine.cuda"
 
 
 def believe(cuda):
@@ -23,16 +22,25 @@ def believe(cuda):
 
 
 class _Finder:
-    @staticmethod
-    def find_spec(name, path=None, _target=None):
-        spec = PathFinder.find_spec(name, path) if name == _ASKING else None
+    """Changes a module when a process imports it."""
+
+    def __init__(self, name, change):
+        self.name, self.change = name, change
+
+    def find_spec(self, name, path=None, _target=None):
+        spec = PathFinder.find_spec(name, path) if name == self.name else None
         if spec is not None:
             load = spec.loader.exec_module
-            spec.loader.exec_module = lambda module: (load(module), believe(module))
+            spec.loader.exec_module = lambda module: (load(module), self.change(module))
         return spec
 
 
-if _ASKING in sys.modules:
-    believe(sys.modules[_ASKING])
-else:
-    sys.meta_path.insert(0, _Finder)
+def at_import(name, change):
+    """Change a module now, or when this process imports it."""
+    if name in sys.modules:
+        change(sys.modules[name])
+    else:
+        sys.meta_path.insert(0, _Finder(name, change))
+
+
+at_import("engine.machine.cuda", believe)

@@ -1,9 +1,8 @@
 """A fake of the module `tensorrt`, version 10: its engines are ONNX files, and ONNX Runtime runs them on the CPU.
 
 It stands in where no GPU is: what it proves is that the calls are there, in order, with arguments of the right kind.
-A strongly typed network is refused where TensorRT refuses it, each rule with its source (`_typed`); what nobody has
-proven is printed and refuses nothing. It has no name that TensorRT 10's type stubs lack, and like its classes it
-refuses every other attribute.
+A strongly typed network is refused where TensorRT refuses it, each rule with its source (`_typed`). It has no name
+that TensorRT 10's type stubs lack, and like its classes it refuses every other attribute.
 """
 # ruff: noqa: F401, N811 - a package that is only its parts' names
 

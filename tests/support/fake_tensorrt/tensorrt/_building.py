@@ -71,17 +71,11 @@ class IOptimizationProfile:
                 raise TypeError("a shape is Dims")
         self._shapes[input] = (min, opt, max)
 
-    def get_shape(self, input):
-        return list(self._shapes[input])
-
     def set_shape_input(self, input, min, opt, max):
         if any(not a <= b <= c for a, b, c in zip(min, opt, max, strict=True)):
             # seen with tensorrt_rtx 1.7.1
             raise RuntimeError("opt input provided for shape tensor is inconsistent with other inputs.")
         self._values[input] = [[*min], [*opt], [*max]]
-
-    def get_shape_input(self, input):
-        return self._values.get(input, [])
 
     def _is_ordered(self):
         return all(a <= b <= c for ends in self._shapes.values() for a, b, c in zip(*ends, strict=True))
@@ -169,9 +163,6 @@ class IBuilderConfig:
         self._flags.discard(flag)
         _SEEN.append(("clear_flag", flag))
 
-    def get_flag(self, flag):
-        return flag in self._flags
-
     def set_memory_pool_limit(self, pool, pool_size):
         if not isinstance(pool, MemoryPoolType):
             raise TypeError("a MemoryPoolType is wanted")
@@ -180,9 +171,6 @@ class IBuilderConfig:
             return
         self._pools[pool] = pool_size
         _SEEN.append(("set_memory_pool_limit", pool, pool_size))
-
-    def get_memory_pool_limit(self, pool):
-        return self._pools[pool]
 
     def add_optimization_profile(self, profile):
         if not profile._is_ordered():
@@ -201,9 +189,6 @@ class IBuilderConfig:
             return False
         self._cache = cache
         return True
-
-    def get_timing_cache(self):
-        return self._cache
 
 
 class Builder:

@@ -33,8 +33,3 @@ def register(logger):
 
 def complain(message):
     _first[0].log(ILogger.ERROR, message)
-
-
-def remark(message):
-    """Say what stops nothing."""
-    _first[0].log(ILogger.WARNING, message)

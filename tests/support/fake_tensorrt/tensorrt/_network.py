@@ -7,8 +7,7 @@ from onnx.external_data_helper import load_external_data_for_model
 
 from tensorrt import _nodes, _typed
 from tensorrt._enums import DataType, LayerType, NetworkDefinitionCreationFlag
-from tensorrt._logging import complain, register, remark
-from tensorrt._machine import gpu
+from tensorrt._logging import complain, register
 from tensorrt._operators import CUSTOM, TYPES
 
 _LAYERS = {
@@ -133,8 +132,6 @@ class OnnxParser:
         if not self._errors and self._network._flags & 1 << NetworkDefinitionCreationFlag.STRONGLY_TYPED:
             for node, text in _typed.refusals(nodes):
                 self._errors.append(ParserError(node.op, node.name, f"Invalid Node - {node.name}: {text}"))
-        for text in _typed.open_questions(nodes, gpu()["sm"]):
-            remark(f"unproven on a real TensorRT: {text}")
         if self._errors:
             return False
         self._network._fill(read, nodes)

@@ -1,7 +1,7 @@
 """Operators of ONNX that TensorRT's parser reads, and the types of their first input.
 
 Source: the operator matrix of onnx/onnx-tensorrt (docs/operators.md at 96e7811, TensorRT 10.1), as far as the parser of
-TensorRT-RTX 1.7.1 agrees; where the two differ, the wider answer stands here, and `_typed.UNPROVEN` has the difference.
+TensorRT-RTX 1.7.1 agrees; where the two differ, the wider answer stands here, and `_typed` names the difference.
 An operator that is not here has no evidence: the fake does not read it, and says its name.
 """
 

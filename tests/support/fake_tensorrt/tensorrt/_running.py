@@ -9,7 +9,7 @@ import numpy as np
 import onnx
 
 from tensorrt import _building, _machine, _network
-from tensorrt._enums import HardwareCompatibilityLevel, LayerInformationFormat, TensorIOMode, TensorLocation
+from tensorrt._enums import LayerInformationFormat, TensorIOMode, TensorLocation
 from tensorrt._logging import complain, register
 
 _WORDS = {"FLOAT": "Float", "HALF": "Half", "INT8": "Int8", "INT32": "Int32", "INT64": "Int64", "BOOL": "Bool"}
@@ -74,9 +74,6 @@ class ICudaEngine:
 
     num_io_tensors = property(lambda self: len(self._inputs) + len(self._outputs))
     num_optimization_profiles = property(lambda self: max(1, len(self._head["profiles"])))
-    num_layers = property(lambda self: len(self._head["layers"]))
-    hardware_compatibility_level = property(lambda self: HardwareCompatibilityLevel[self._head["compatibility"]])
-    name = property(lambda self: "fake")
 
     def get_tensor_name(self, index):
         return [*self._inputs, *self._outputs][index]
@@ -139,10 +136,6 @@ class IExecutionContext:
         self._engine, self._shapes, self._addresses, self._profile, self._outputs = engine, {}, {}, 0, None
         self._session = onnxruntime.InferenceSession(engine._onnx, providers=["CPUExecutionProvider"])
 
-    active_optimization_profile = property(lambda self: self._profile)
-    engine = property(lambda self: self._engine)
-    all_binding_shapes_specified = property(lambda self: not self._open())
-
     def set_optimization_profile_async(self, profile_index, stream_handle):
         if not 0 <= profile_index < self._engine.num_optimization_profiles:
             return False
@@ -177,9 +170,6 @@ class IExecutionContext:
         if self._engine.is_shape_inference_io(name):
             self._outputs = None
         return True
-
-    def get_tensor_address(self, name):
-        return self._addresses.get(name, 0)
 
     def execute_async_v3(self, stream_handle):
         if self._open() or set(self._addresses) < {*self._engine._inputs, *self._engine._outputs}:

@@ -1,14 +1,21 @@
-"""Types of a strongly typed network: what TensorRT refuses, each rule with its source, and what nobody has proven.
+"""Types of a strongly typed network: what TensorRT refuses, each rule with its source.
 
 "RTX" in a source: TensorRT-RTX 1.7.1, which has TensorRT's parser and network, refuses the same graph
 (tests/runtimes/tensorrt/test_fake_typing.py builds it with both). "parser" is onnx/onnx-tensorrt at 96e7811,
 "operators" NVIDIA's "TensorRT Operators" (docs.nvidia.com/deeplearning/tensorrt/operators), "matrix" NVIDIA's support
 matrix (docs.nvidia.com/deeplearning/tensorrt/archives/tensorrt-1010/support-matrix).
+
+Where evidence lacks, or is there both ways, nothing is refused:
+- int4 below SM80: RTX refuses it, and NVIDIA's matrix of TensorRT 10 has no column for it.
+- int8 with a scale of another type than its input: NVIDIA's table of Quantize (both T1) refuses it, and RTX builds it.
+- int8 or fp8 in blocks: NVIDIA's tables of TensorRT 10 have blocks for int4 only, and RTX builds them.
+- int8 that is computed with undequantized: the parser's table does not list it, and RTX builds some.
+- HardSwish or Mish in bf16: RTX refuses it, and the parser's table of 10.1 lists HardSwish.
+- Relu or IsNaN of integers: the parser's table lists it, and RTX refuses some.
 """
 
 import numpy as np
 
-from tensorrt import _precisions
 from tensorrt._operators import CUSTOM, TYPES
 
 _WORDS = {"FLOAT": "Float", "HALF": "Half", "BF16": "BFloat16", "INT8": "Int8", "INT32": "Int32", "INT64": "Int64",
@@ -38,7 +45,7 @@ def operands_alike(node):
 def supported_type(node):
     kind = next(iter(node.inputs), "")
     allowed = TYPES.get(node.op) if node.proto.domain in ("", "ai.onnx") else None
-    moved = kind in ("INT8", "FP8", "INT4")  # see `quantized_moves` and UNPROVEN
+    moved = kind in ("INT8", "FP8", "INT4")  # see `quantized_moves`
     if kind and allowed is not None and kind not in allowed and not moved:
         return f"Found unsupported input type of {_WORDS[kind]}: {node.op}"
     return ""
@@ -150,65 +157,12 @@ RULES = {
 """What is refused when the graph is read -> its source. In this order: the first that speaks is the error."""
 
 
-def _int4_on_turing(node, sm):
-    return "INT4" in (*node.inputs, *node.outputs) and sm < 80
-
-
-def _scale_of_int8_differs(node, _sm):
-    mixed = node.op == "QuantizeLinear" and "" not in node.inputs[:2] and node.inputs[0] != node.inputs[1]
-    return mixed and node.outputs[0] == "INT8"
-
-
-def _blocks_of_8_bits(node, _sm):
-    blocked = _is_qdq(node) and node.shapes[1] is not None and len(node.shapes[1]) > 1
-    return blocked and bool({"INT8", "FP8"} & {node.inputs[0], node.outputs[0]})
-
-
-def _int8_without_scale(node, _sm):
-    return "INT8" in node.inputs[:1] and node.op not in {*_FROM_QUANTIZED, "MatMul", "Gemm", "Cast"}
-
-
-def _hardswish_in_bf16(node, _sm):
-    return node.op in ("HardSwish", "Mish") and node.inputs[0] == "BF16"
-
-
-def _integers_that_rtx_refuses(node, _sm):
-    return node.op in ("Relu", "IsNaN") and node.inputs[0] in ("INT32", "INT64")
-
-
-UNPROVEN = {
-    _int4_on_turing: "int4 below SM80: RTX refuses it, NVIDIA's matrix of TensorRT 10 has no column for it",
-    _scale_of_int8_differs: "int8 with a scale of another type than its input: refused by NVIDIA's table of Quantize"
-    " (both T1), and RTX builds it",
-    _blocks_of_8_bits: "int8 or fp8 in blocks: NVIDIA's tables of TensorRT 10 have blocks for int4 only, and RTX builds"
-    " them",
-    _int8_without_scale: "int8 that is computed with undequantized: the parser's table does not list it, and RTX"
-    " builds some",
-    _hardswish_in_bf16: "HardSwish or Mish in bf16: RTX refuses it, and the parser's table of 10.1 lists HardSwish",
-    _integers_that_rtx_refuses: "Relu or IsNaN of integers: the parser's table lists it, and RTX refuses some",
-}
-"""Rules without evidence, or with evidence both ways -> what is open. They refuse nothing: the fake prints them."""
-
-
-def listing():
-    """Return all rules as lines, the unproven ones last."""
-    proven = [f"{rule.__name__}: {source}" for rule, source in RULES.items()]
-    return [*proven, *_precisions.listing(), *(f"unproven: {text}" for text in UNPROVEN.values())]
-
-
 def refusals(nodes):
     """Yield (node, text) for each node that a rule refuses."""
     for node in nodes:
         text = next(filter(None, (rule(node) for rule in RULES)), "")
         if text:
             yield node, text
-
-
-def open_questions(nodes, sm):
-    """Return what is unproven about these nodes on a GPU of this compute capability, times ten."""
-    kinds = {kind for node in nodes for kind in (*node.inputs, *node.outputs)}
-    texts = [text for asks, text in UNPROVEN.items() if any(asks(node, sm) for node in nodes)]
-    return [*texts, *_precisions.unproven(kinds, sm)]
 
 
 def _attribute(node, name, default):
