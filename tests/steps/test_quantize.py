@@ -78,6 +78,8 @@ def test_an_architecture_is_quantized_and_answers_alike_for_masks_of_every_kind(
     by_kind = cosines(source, out)
     assert set(by_kind) == {"full", "right-padded", "left-padded", "holed"}
     assert min(by_kind.values()) > 0.998, by_kind
+    domains = {node.domain for node in onnx_files.nodes(onnx_files.load_graph(out))}
+    assert domains <= {"", "com.microsoft"}, "com.microsoft.nchwc and the like are layouts for one kind of CPU"
 
 
 @pytest.mark.slow
@@ -94,27 +96,6 @@ def test_minilm_keeps_its_meaning_in_a_quarter_of_its_size(tmp_path, minilm_expo
     assert min(cosines(minilm_exported, out).values()) > 0.98
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("opset", [20, 23])
-@pytest.mark.sample(1)
-@pytest.mark.whole("test_minilm_keeps_its_meaning_in_a_quarter_of_its_size")
-def test_minilm_answers_alone_as_in_a_batch(tmp_path, minilm_exported, opset):
-    _, out = quantize(tmp_path, fused(tmp_path, minilm_exported), opset=opset)
-    kinds = {node.op_type for node in onnx_files.load_graph(out).graph.node}
-    assert ("QAttention" in kinds) == (opset == 20)
-    session = ort.session(out, threads=1)
-    ids = np.random.default_rng(3).integers(1000, 20000, (4, 24))
-    lengths = [24, 3, 9, 17]
-    mask = (np.arange(24) < np.array(lengths)[:, None]).astype(np.int64)
-    inputs = {"input_ids": ids * mask, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
-    together = ort.run(session, inputs)["last_hidden_state"]
-    for row, length in enumerate(lengths):
-        alone = {name: tensor[row : row + 1, :length] for name, tensor in inputs.items()}
-        np.testing.assert_allclose(
-            together[row, :length], ort.run(session, alone)["last_hidden_state"][0], rtol=1e-3, atol=1e-3
-        )
-
-
 def test_the_package_is_served_so_that_residual_additions_stay_apart(tmp_path):
     _, out = quantize(tmp_path, fused(tmp_path, graphs.tiny("bert")))
     assert json.loads((out / "session.json").read_text()) == {
@@ -126,81 +107,49 @@ def test_the_package_is_served_so_that_residual_additions_stay_apart(tmp_path):
     assert "SkipLayerNormalization" not in operators(tmp_path / "served")
 
 
-@pytest.mark.parametrize("architecture", ["bert", "mpnet", "deberta-v2"])
-def test_the_optimized_graph_runs_on_any_cpu(tmp_path, architecture):
-    _, out = quantize(tmp_path, fused(tmp_path, graphs.tiny(architecture)))
-    domains = {node.domain for node in onnx_files.nodes(onnx_files.load_graph(out))}
-    assert domains <= {"", "com.microsoft"}  # com.microsoft.nchwc and the like are layouts for one kind of CPU
-
-
 def weights_of(directory):
     model = onnx_files.load(directory)
     arrays = [numpy_helper.to_array(t) for t in model.graph.initializer if t.data_type == TensorProto.INT8]
     return [array for array in arrays if array.ndim > 1]
 
 
-def test_weights_are_signed_and_scaled_per_channel(tmp_path):
-    _, out = quantize(tmp_path, graphs.layers(), reduce_range=False)
-    for weight in weights_of(out):
-        assert weight.dtype == np.int8
-        assert (np.abs(weight).max(axis=0) == 127).all()  # each column uses its whole range
+@pytest.mark.parametrize(("reduce_range", "most"), [(False, 127), (True, 63)])
+def test_each_column_of_the_weights_uses_its_whole_range_of_8_or_7_bits(tmp_path, reduce_range, most):
+    source = graphs.write(tmp_path / "fused", graphs.layers())
+    before = (source / "model.onnx").read_bytes()
+    _, out = quantize(tmp_path, source, reduce_range=reduce_range)
+    assert [np.abs(weight).max(axis=0).tolist() for weight in weights_of(out)] == [[most] * 128, [most] * 4]
+    assert sorted(os.listdir(tmp_path)) == ["fused", "quantized"]
+    assert os.listdir(out) == os.listdir(source) == ["model.onnx"]
+    assert (source / "model.onnx").read_bytes() == before
+    if reduce_range:  # with 8 bits, sums saturate on some CPUs
+        assert cosines(source, out)["random"] > 0.99
 
 
-def test_seven_bits_where_the_cpu_would_saturate(tmp_path):
-    _, out = quantize(tmp_path, graphs.layers())
-    for weight in weights_of(out):
-        assert np.abs(weight).max() <= 64
-        assert np.abs(weight).max() > 32
-    graphs.write(tmp_path / "original", graphs.layers())
-    assert cosines(tmp_path / "original", out)["random"] > 0.99
+def test_the_isa_decides_on_seven_bits():
+    assert [planned(isa=isa) for isa in ("avx2", "avx512")] == [Quantize(reduce_range=True)] * 2
+    others = ("avx512_vnni", "avx_vnni", "amx", "neon", None)
+    assert [planned(isa=isa) for isa in others] == [Quantize(reduce_range=False)] * 5
 
 
-@pytest.mark.parametrize(
-    ("isa", "reduced"),
-    [
-        ("avx2", True),
-        ("avx512", True),
-        ("avx512_vnni", False),
-        ("avx_vnni", False),
-        ("amx", False),
-        ("neon", False),
-        (None, False),
-    ],
-)
-def test_the_isa_decides_on_seven_bits(isa, reduced):
-    recipe = Recipe(name="a", model=ModelSection(source="x"), precision="int8", target=TargetSection(isa=isa))
-    assert Quantize.for_recipe(recipe) == Quantize(reduce_range=reduced)
-
-
-def planned(precision="int8", *, calibrate=None, quantize=None, task="fill-mask", **target):
+def planned(precision="int8", *, calibrate=None, quantize=None, task="fill-mask", fields=None, **target):
     """The step that a recipe gets, or None."""
+    given = {"calibrate": calibrate, "quantize": quantize or {}, "profiles": [{"batch": [1, 8, 32]}], **(fields or {})}
+    model = ModelSection(source="x", task=task)
     return Quantize.for_recipe(
-        Recipe(
-            name="a",
-            model=ModelSection(source="x", task=task),
-            precision=precision,
-            target=TargetSection(**target),
-            profiles=[{"batch": [1, 8, 32]}],
-            calibrate=calibrate,
-            quantize=quantize or {},
-        )
+        Recipe(name="a", model=model, precision=precision, target=TargetSection(**target), **given)
     )
 
 
-def test_a_cpu_gets_weights_alone_in_int4_and_where_the_recipe_says_so_in_int8():
+def test_a_cpu_gets_dynamic_int8_or_weights_alone_and_no_half_precision():
+    assert planned() == planned(provider="cpu", device="T4") == planned(quantize={"weights_only": False}) == Quantize()
+    assert planned().inputs_used() == ("fused",)
+    assert planned().facts_used() == ("cpu.isa", "onnxruntime.build")
     assert planned("int4") == Quantize(way="int4 weights")
     assert planned(quantize={"weights_only": True}) == Quantize(way="int8 weights")
-    assert planned(quantize={"weights_only": False}) == Quantize()
-    assert planned("fp32", quantize={"weights_only": True}) is None
     assert Quantize(way="int4 weights").inputs_used() == ("fused",)
-
-
-def test_a_cpu_gets_dynamic_int8_and_no_half_precision():
-    assert planned() == Quantize()
-    assert planned(provider="cpu", device="T4") == Quantize()
-    assert planned("fp32") is None
-    assert planned("fp16") is None
-    assert planned(runtime="openvino") is None
+    assert planned("fp32", quantize={"weights_only": True}) is None
+    assert planned("fp32") is planned("fp16") is planned(runtime="openvino") is None
 
 
 @pytest.mark.parametrize("precision", ["fp16", "bf16", "int8", "fp8", "int4"])
@@ -218,27 +167,14 @@ def test_a_gpu_gets_its_precision_in_the_graph_whichever_gpu_and_runtime_it_is(p
 
 def test_bf16_is_in_opset_22_where_the_runtime_reads_it():
     def opset(version=None, image=None, runtime="tensorrt", provider=None):
-        recipe = Recipe(
-            name="a",
-            model=ModelSection(source="x", task="fill-mask"),
-            precision="bf16",
-            target=TargetSection(device="A10", runtime=runtime, provider=provider),
-            profiles=[{"batch": [1, 8, 32]}],
-            tensorrt={"version": version} if version else {},
-            package={"triton": {"image": image}} if image else {},
-        )
-        return Quantize.for_recipe(recipe).opset
+        fields = {"tensorrt": {"version": version} if version else {}}
+        fields |= {"package": {"triton": {"image": image}} if image else {}}
+        return planned("bf16", device="A10", runtime=runtime, provider=provider, fields=fields).opset
 
     assert opset("10.x") == opset("10.6") == opset() == 22
     assert opset("10.5") == opset("10.x", "24.10") == 20
     assert opset(image="24.10", runtime="onnxruntime", provider="tensorrt") == 20
     assert opset(runtime="tensorrt-rtx") == 22
-
-
-def test_dynamic_int8_looks_at_the_model_alone_on_kernels_that_count():
-    step = planned()
-    assert step.inputs_used() == ("fused",)
-    assert step.facts_used() == ("cpu.isa", "onnxruntime.build")
 
 
 @pytest.mark.parametrize("task", [None, "image-classification"])
@@ -390,25 +326,6 @@ def test_a_table_that_a_gemm_reads_transposed_is_still_looked_up_by_its_rows(tmp
     assert cosines(tmp_path / "fused", out)["random"] > 0.99
 
 
-def test_the_same_layer_twice_as_torchs_exporter_writes_it_is_quantized(tmp_path):
-    import torch
-
-    inner = torch.nn.Linear(16, 16)
-    (tmp_path / "fused").mkdir()
-    torch.onnx.export(
-        torch.nn.Sequential(inner, torch.nn.ReLU(), inner, torch.nn.ReLU(), torch.nn.Linear(16, 5)).eval(),
-        (torch.ones(2, 16),),
-        tmp_path / "fused/model.onnx",
-        dynamo=True,
-        verbose=False,
-    )
-    graph = onnx_files.load_graph(tmp_path / "fused").graph
-    assert {value.name for value in graph.value_info} & {tensor.name for tensor in graph.initializer}
-    report, out = quantize(tmp_path, tmp_path / "fused")
-    assert report.quantized == {"MatMul": 3}
-    assert cosines(tmp_path / "fused", out)["random"] > 0.98
-
-
 def test_weights_stored_as_sparse_tensors_are_handed_on_as_they_are(tmp_path):
     values, places = np.array([2, 3], np.float32), np.array([1, 11])
     sparse = helper.make_sparse_tensor(
@@ -438,27 +355,6 @@ def test_large_embedding_tables_are_stored_in_int8_with_a_scale_per_row(tmp_path
     table = next(weight for weight in weights_of(out) if weight.shape == (2000, 64))
     assert (np.abs(table).max(axis=1) == 127).all()
     assert cosines(tmp_path / "fused", out)["random"] > 0.999
-
-
-def test_small_tables_and_tables_that_are_read_otherwise_too_are_left(tmp_path):
-    report, _ = quantize(tmp_path, embedding(20))
-    assert list(report.left) == ["1 Gather"]
-    other = [
-        helper.make_node("ReduceMax", ["y"], ["largest"], keepdims=0),
-        helper.make_node("Mul", ["table", "largest"], ["scaled"]),
-    ]
-    (tmp_path / "other").mkdir()
-    report, out = quantize(tmp_path / "other", embedding(2000, more=other))
-    assert list(report.left) == ["1 Gather"]
-    assert cosines(tmp_path / "other/fused", out)["random"] > 0.99
-
-
-def test_nodes_without_names_are_told_apart(tmp_path):
-    model = graphs.layers()
-    assert not any(node.name for node in model.graph.node)
-    report, out = quantize(tmp_path, model)
-    assert report.quantized == {"MatMul": 2}  # the second was a Gemm
-    assert cosines(tmp_path / "fused", out)["random"] > 0.99
 
 
 def already():
@@ -556,16 +452,6 @@ def test_large_weights_come_from_and_go_to_external_data(tmp_path, monkeypatch):
     assert report.quantized == {"MatMul": 2}
     assert report.bytes[1] < report.bytes[0]
     assert cosines(tmp_path / "fused", out)["random"] > 0.99
-
-
-def test_nothing_is_left_beside_the_output_and_the_input_is_untouched(tmp_path):
-    source = graphs.write(tmp_path / "fused", graphs.layers())
-    before = (source / "model.onnx").read_bytes()
-    quantize(tmp_path, source)
-    assert sorted(os.listdir(tmp_path)) == ["fused", "quantized"]
-    assert os.listdir(tmp_path / "quantized") == ["model.onnx"]
-    assert os.listdir(source) == ["model.onnx"]
-    assert (source / "model.onnx").read_bytes() == before
 
 
 def test_bytes_are_the_same_in_another_directory_process_and_hash_seed(tmp_path):
