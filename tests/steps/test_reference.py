@@ -41,67 +41,63 @@ def bert(tmp_path_factory):
     return models.checkpoint(tmp_path_factory.mktemp("bert"), "bert", task="text-classification")
 
 
-@pytest.fixture
-def samples(tmp_path):
-    path = tmp_path / "samples.jsonl"
+def twelve(path):
     lines = [{"text": f"the {word} was good", "label": number % 2} for number, word in enumerate(models.WORDS[:12])]
     path.write_text("\n".join(map(json.dumps, lines)))
     return path
+
+
+@pytest.fixture
+def samples(tmp_path):
+    return twelve(tmp_path / "samples.jsonl")
+
+
+@pytest.fixture(scope="module")
+def answered(bert, tmp_path_factory):
+    """What the original answers to twelve labelled texts, made once: the folder, and the report."""
+    out = tmp_path_factory.mktemp("answered") / "out"
+    return out, Reference().run(out, checkpoint=bert, samples=twelve(out.parent / "samples.jsonl"))
 
 
 def bytes_of(directory):
     return {path.name: path.read_bytes() for path in directory.iterdir()}
 
 
-def test_every_sample_is_run_alone_and_some_in_batches_with_masks_of_every_kind(bert, samples, tmp_path):
-    report = Reference().run(tmp_path / "out", checkpoint=bert, samples=samples)
+def test_every_sample_is_run_alone_and_some_in_batches_with_masks_of_every_kind(bert, answered):
+    out, report = answered
+    kinds = {
+        "sample": 12, "right-padded": 2, "left-padded": 2, "holed": 2, "batched": 2, "blank-row": 1, "long": 1,
+    }  # fmt: skip
     assert report.to_json() == {
-        "cases": 22,
-        "kinds": {
-            "sample": 12,
-            "right-padded": 2,
-            "left-padded": 2,
-            "holed": 2,
-            "batched": 2,
-            "blank-row": 1,
-            "long": 1,
-        },
-        "random": False,
-        "samples": "file",
-        "original": "pytorch-fp32",
-    }
-    answered = {case.name: case for case in cases.load(tmp_path / "out")}
-    assert answered["line 4"].text == "the of was good"
-    assert answered["line 4"].label == 1
-    assert answered["line 4"].inputs["input_ids"].shape == (1, 6)
-    assert answered["right-padded 1"].text == "line 1, line 2, line 4, line 5"
-    assert answered["right-padded 1"].inputs["attention_mask"].tolist()[0] == [1, 1, 1, 0, 0, 0]
-    assert answered["left-padded 2"].inputs["attention_mask"].tolist()[0] == [0, 0, 0, 1, 1, 1]
-    assert answered["holed 1"].inputs["attention_mask"].tolist()[1] == [1, 1, 0, 0, 1, 1]
-
-
-def test_the_answers_are_those_of_pytorch(bert, samples, tmp_path):
-    Reference().run(tmp_path / "out", checkpoint=bert, samples=samples)
+        "cases": 22, "kinds": kinds, "random": False, "samples": "file", "original": "pytorch-fp32",
+    }  # fmt: skip
+    by_name = {case.name: case for case in cases.load(out)}
+    assert by_name["line 4"].text == "the of was good"
+    assert by_name["line 4"].label == 1
+    assert by_name["line 4"].inputs["input_ids"].shape == (1, 6)
+    assert by_name["right-padded 1"].text == "line 1, line 2, line 4, line 5"
+    assert by_name["right-padded 1"].inputs["attention_mask"].tolist()[0] == [1, 1, 1, 0, 0, 0]
+    assert by_name["left-padded 2"].inputs["attention_mask"].tolist()[0] == [0, 0, 0, 1, 1, 1]
+    assert by_name["holed 1"].inputs["attention_mask"].tolist()[1] == [1, 1, 0, 0, 1, 1]
     module = torch_models.load(bert, "text-classification")
-    for case in cases.load(tmp_path / "out"):
-        expected = torch_models.call(module, case.inputs)
+    for case in by_name.values():
         assert list(case.outputs) == ["logits"]
-        assert np.allclose(case.outputs["logits"], expected["logits"], atol=1e-5)
+        assert np.allclose(case.outputs["logits"], torch_models.call(module, case.inputs)["logits"], atol=1e-5)
 
 
-def test_two_runs_give_the_same_bytes_whatever_the_threads(bert, samples, tmp_path):
+def test_two_runs_give_the_same_bytes_whatever_the_threads(bert, answered, samples, tmp_path):
     import torch
 
     threads = torch.get_num_threads()
-    Reference().run(tmp_path / "first", checkpoint=bert, samples=samples)
-    assert torch.get_num_threads() == threads
     torch.set_num_threads(2)
     try:
         Reference().run(tmp_path / "deep" / "second", checkpoint=bert, samples=samples)
+        assert torch.get_num_threads() == 2
     finally:
         torch.set_num_threads(threads)
-    assert bytes_of(tmp_path / "first") == bytes_of(tmp_path / "deep" / "second")
-    assert sorted(bytes_of(tmp_path / "first")) == ["cases.json", "padding.json", "tensors.npz"]
+    first, second = bytes_of(answered[0]), bytes_of(tmp_path / "deep" / "second")
+    assert first == second
+    assert sorted(first) == ["cases.json", "padding.json", "tensors.npz"]
 
 
 def test_a_text_model_without_samples_gets_our_own_texts(bert, tmp_path, capsys):
@@ -370,24 +366,6 @@ def test_the_key_holds_what_runs_the_original_and_the_samples_are_an_input():
     assert set(network.tools_used()) == {"ml_dtypes", "numpy", "onnx", "onnxruntime", "protobuf", "tokenizers"}
     assert set(network.facts_used()) == {"cpu.isa", "onnxruntime.build"}
     assert "samples" not in network.options()
-
-
-def test_the_packaged_minilm_keeps_the_meaning_of_texts(minilm_checkpoint, tmp_path):
-    path = tmp_path / "samples.jsonl"
-    texts = ["A dog runs across the meadow.", "A puppy is running through the grass.", "Interest rates rose again."]
-    path.write_text("\n".join(json.dumps({"text": text}) for text in texts))
-    Reference().run(tmp_path / "out", checkpoint=minilm_checkpoint, samples=path)
-    dog, puppy, rates = (
-        case.outputs["last_hidden_state"][0].mean(axis=0)
-        for case in cases.load(tmp_path / "out")
-        if case.kind == "sample"
-    )
-
-    def cosine(a, b):
-        return float(a @ b / np.linalg.norm(a) / np.linalg.norm(b))
-
-    assert cosine(dog, puppy) > 0.6
-    assert cosine(dog, rates) < 0.3
 
 
 def test_a_row_without_tokens_that_spoils_its_neighbours_is_left_out(tmp_path, capsys):
