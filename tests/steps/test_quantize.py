@@ -9,7 +9,6 @@ import numpy as np
 import onnx
 import pytest
 import step_process
-from graphs import FLOAT, INT64
 from onnx import TensorProto, helper, numpy_helper
 
 from engine.errors import StepError
@@ -249,44 +248,32 @@ def test_what_lies_inside_loops_and_branches_is_left(tmp_path, make, left):
 
 
 def test_weights_of_more_than_two_dimensions_are_left(tmp_path):
-    node = helper.make_node("MatMul", ["x", "w"], ["y"])
-    shape = ["batch", 3, "n", 8]
-    model = graphs.graph([node], [("x", FLOAT, shape)], [("y", FLOAT, shape)], [graphs.weight("w", 3, 8, 8)])
+    model = graphs.parsed("(float[batch, 3, n, 8] x) => (float[batch, 3, n, 8] y) { y = MatMul(x, w) }", w=(3, 8, 8))
     report, _ = quantize(tmp_path, model)
     assert list(report.left) == ["1 MatMul"]
 
 
-def attention(inputs, **attributes):
-    """Return a model of one Attention: x [batch, time, 16]."""
-    node = helper.make_node("Attention", inputs, ["y"], domain="com.microsoft", num_heads=2, **attributes)
-    shape = ["batch", "time", 16]
-    weights = [graphs.weight("w", 16, 48), graphs.weight("b", 48), graphs.weight("bias", 1, 2, 4, 4)]
-    return graphs.graph([node], [("x", FLOAT, shape)], [("y", FLOAT, shape)], weights, domains=["com.microsoft"])
-
-
-def in_int8(model):
+def in_int8(inputs):
+    """Return a model of one Attention, x [batch, time, 16], quantized."""
+    node = f"y = com.microsoft.Attention <num_heads = 2> ({inputs})"
+    text = f"(float[batch, time, 16] x) => (float[batch, time, 16] y) {{ {node} }}"
+    model = graphs.parsed(text, domains=("com.microsoft",), w=(16, 48), b=(48,), bias=(1, 2, 4, 4))
     passes = Pipeline(ir_models.of(model))
     ort_quantizer.quantize(passes, reduce_range=False)
     return ir_models.proto(passes.model)
 
 
 def test_attention_is_quantized_but_not_where_its_bias_would_be_dropped():
-    plain = in_int8(attention(["x", "w", "b"]))
+    plain = in_int8("x, w, b")
     assert ort_quantizer.counted(plain) == {"Attention": 1}
-    biased = in_int8(attention(["x", "w", "b", "", "", "bias"]))
+    biased = in_int8("x, w, b, , , bias")
     assert ort_quantizer.counted(biased) == {}
     assert precisions.left(biased) == ["1 Attention"]
 
 
 def test_a_weight_that_two_kinds_of_operators_share_is_quantized_for_each(tmp_path):
-    nodes = [
-        helper.make_node("Gather", ["w", "ids"], ["a"]),
-        helper.make_node("MatMul", ["a", "w"], ["b"]),
-        helper.make_node("MatMul", ["b", "w"], ["y"]),
-    ]
-    shape = ["batch", 16]
-    model = graphs.graph(nodes, [("ids", INT64, ["batch"])], [("y", FLOAT, shape)], [graphs.weight("w", 16, 16)])
-    report, out = quantize(tmp_path, model)
+    text = "(int64[batch] ids) => (float[batch, 16] y) { a = Gather(w, ids) b = MatMul(a, w) y = MatMul(b, w) }"
+    report, out = quantize(tmp_path, graphs.parsed(text, w=(16, 16)))
     assert report.quantized == {"MatMul": 2}
     assert list(report.left) == ["1 Gather"]
     assert "DequantizeLinear" not in operators(out)
@@ -294,45 +281,31 @@ def test_a_weight_that_two_kinds_of_operators_share_is_quantized_for_each(tmp_pa
     assert cosines(tmp_path / "fused", out)["random"] > 0.99
 
 
-def two_gemms(features):
-    """Return a siamese model, one weight for both inputs: x1, x2 [batch, 16] -> y [batch, features]."""
-    nodes = [
-        helper.make_node("Gemm", ["x1", "w"], ["a"], transB=1),
-        helper.make_node("Gemm", ["x2", "w", "b"], ["c"], transB=1),
-        helper.make_node("Add", ["a", "c"], ["y"]),
-    ]
-    inputs = [(name, FLOAT, ["batch", 16]) for name in ("x1", "x2")]
-    weights = [graphs.weight("w", features, 16), graphs.weight("b", features)]
-    return graphs.graph(nodes, inputs, [("y", FLOAT, ["batch", features])], weights)
-
-
 @pytest.mark.parametrize("features", [16, 5])
 def test_gemms_that_share_a_transposed_weight_mean_the_same_and_go_on_sharing_it(tmp_path, features):
-    report, out = quantize(tmp_path, two_gemms(features))
+    siamese = graphs.parsed(
+        f"(float[batch, 16] x1, float[batch, 16] x2) => (float[batch, {features}] y) "
+        "{ a = Gemm<transB = 1>(x1, w) c = Gemm<transB = 1>(x2, w, b) y = Add(a, c) }",
+        w=(features, 16), b=(features,),
+    )  # fmt: skip
+    report, out = quantize(tmp_path, siamese)
     assert report.quantized == {"MatMul": 2}
     assert [weight.shape for weight in weights_of(out)] == [(16, features)]
     assert cosines(tmp_path / "fused", out)["random"] > 0.99
 
 
 def test_a_table_that_a_gemm_reads_transposed_is_still_looked_up_by_its_rows(tmp_path):
-    nodes = [
-        helper.make_node("Gather", ["table", "ids"], ["a"]),
-        helper.make_node("Gemm", ["a", "table"], ["y"], transB=1),
-    ]
-    weights = [graphs.weight("table", 16, 16)]  # square: turned round, it would fit as well
-    model = graphs.graph(nodes, [("ids", INT64, ["batch"])], [("y", FLOAT, ["batch", 16])], weights)
-    report, out = quantize(tmp_path, model)
+    """The table is square: turned round, it would fit as well."""
+    text = "(int64[batch] ids) => (float[batch, 16] y) { a = Gather(table, ids) y = Gemm<transB = 1>(a, table) }"
+    report, out = quantize(tmp_path, graphs.parsed(text, table=(16, 16)))
     assert report.quantized == {"MatMul": 1}
     assert cosines(tmp_path / "fused", out)["random"] > 0.99
 
 
 def test_weights_stored_as_sparse_tensors_are_handed_on_as_they_are(tmp_path):
-    values, places = np.array([2, 3], np.float32), np.array([1, 11])
-    sparse = helper.make_sparse_tensor(
-        numpy_helper.from_array(values, "w"), numpy_helper.from_array(places, "places"), [8, 8]
-    )
-    node = helper.make_node("MatMul", ["x", "w"], ["y"])
-    model = graphs.graph([node], [("x", FLOAT, ["n", 8])], [("y", FLOAT, ["n", 8])])
+    values = numpy_helper.from_array(np.array([2, 3], np.float32), "w")
+    sparse = helper.make_sparse_tensor(values, numpy_helper.from_array(np.array([1, 11])), [8, 8])
+    model = graphs.parsed("(float[n, 8] x) => (float[n, 8] y) { y = MatMul(x, w) }")
     model.graph.sparse_initializer.append(sparse)
     report, out = quantize(tmp_path, model)
     assert report.quantized == {}
@@ -340,15 +313,9 @@ def test_weights_stored_as_sparse_tensors_are_handed_on_as_they_are(tmp_path):
     assert (out / "model.onnx").samefile(tmp_path / "fused/model.onnx")
 
 
-def embedding(rows, *, more=()):
-    nodes = [helper.make_node("Gather", ["table", "ids"], ["a"]), helper.make_node("MatMul", ["a", "w"], ["y"]), *more]
-    weights = [graphs.weight("table", rows, 64), graphs.weight("w", 64, 8)]
-    outputs = [("y", FLOAT, ["batch", "time", 8])] + [(node.output[0], FLOAT, None) for node in more]
-    return graphs.graph(nodes, [("ids", INT64, ["batch", "time"])], outputs, weights)
-
-
 def test_large_embedding_tables_are_stored_in_int8_with_a_scale_per_row(tmp_path):
-    report, out = quantize(tmp_path, embedding(2000))
+    text = "(int64[batch, time] ids) => (float[batch, time, 8] y) { a = Gather(table, ids) y = MatMul(a, w) }"
+    report, out = quantize(tmp_path, graphs.parsed(text, table=(2000, 64), w=(64, 8)))
     assert report.quantized == {"Gather": 1, "MatMul": 1}
     assert list(report.left) == []
     assert report.bytes[1] < report.bytes[0] / 3.5
@@ -357,38 +324,23 @@ def test_large_embedding_tables_are_stored_in_int8_with_a_scale_per_row(tmp_path
     assert cosines(tmp_path / "fused", out)["random"] > 0.999
 
 
-def already():
-    dynamic = [
-        helper.make_node("DynamicQuantizeLinear", ["x"], ["q", "s", "z"]),
-        helper.make_node("MatMulInteger", ["q", "w8", "z"], ["i"]),
-        helper.make_node("Cast", ["i"], ["f"], to=FLOAT),
-        helper.make_node("Mul", ["f", "s"], ["y"]),
-    ]
-    qdq = [
-        helper.make_node("QuantizeLinear", ["x", "scale", "zero"], ["q"]),
-        helper.make_node("DequantizeLinear", ["q", "scale", "zero"], ["d"]),
-        helper.make_node("MatMul", ["d", "w"], ["y"]),
-    ]
-    stored = [
-        helper.make_node("Cast", ["w8"], ["c"], to=FLOAT),
-        helper.make_node("Mul", ["c", "scale"], ["m"]),
-        helper.make_node("MatMul", ["x", "m"], ["y"]),
-    ]
-    weights = [
-        numpy_helper.from_array(np.ones((8, 8), np.int8), "w8"),
-        graphs.weight("w", 8, 8),
-        numpy_helper.from_array(np.float32(0.1), "scale"),
-        numpy_helper.from_array(np.int8(0), "zero"),
-    ]
-    shape = ["n", 8]
-    for name, nodes in (("dynamic", dynamic), ("qdq", qdq), ("stored", stored)):
-        used = {value for node in nodes for value in node.input}
-        kept = [tensor for tensor in weights if tensor.name in used]
-        yield pytest.param(graphs.graph(nodes, [("x", FLOAT, shape)], [("y", FLOAT, shape)], kept), id=name)
-
-
-@pytest.mark.parametrize("model", [*already()])
-def test_what_someone_else_quantized_is_handed_on_as_it_is(tmp_path, capsys, model):
+@pytest.mark.parametrize(
+    ("text", "stored"),
+    [
+        ("q, s, z = DynamicQuantizeLinear(x) i = MatMulInteger(q, w8, z) f = Cast<to = 1>(i) y = Mul(f, s)", ["w8"]),
+        (
+            "q = QuantizeLinear(x, scale, zero) d = DequantizeLinear(q, scale, zero) y = MatMul(d, w)",
+            ["w", "scale", "zero"],
+        ),
+        ("c = Cast<to = 1>(w8) m = Mul(c, scale) y = MatMul(x, m)", ["w8", "scale"]),
+    ],
+    ids=["dynamic", "qdq", "stored"],
+)
+def test_what_someone_else_quantized_is_handed_on_as_it_is(tmp_path, capsys, text, stored):
+    weights = {"w8": np.ones((8, 8), np.int8), "w": (8, 8), "scale": np.float32(0.1), "zero": np.int8(0)}
+    model = graphs.parsed(
+        f"(float[n, 8] x) => (float[n, 8] y) {{ {text} }}", **{name: weights[name] for name in stored}
+    )
     report, out = quantize(tmp_path, model)
     assert report.quantized == {}
     assert report.unquantized.startswith("it is quantized already (")
@@ -399,10 +351,8 @@ def test_what_someone_else_quantized_is_handed_on_as_it_is(tmp_path, capsys, mod
 
 @pytest.mark.parametrize("way", ["dynamic", "int4 weights", "int8 weights"])
 def test_half_precision_is_quantized_through_float32(tmp_path, way):
-    half = TensorProto.FLOAT16
-    values = numpy_helper.from_array(np.random.default_rng(0).standard_normal((64, 64)).astype(np.float16), "w")
-    node = helper.make_node("MatMul", ["x", "w"], ["y"])
-    model = graphs.graph([node], [("x", half, ["n", 64])], [("y", half, ["n", 64])], [values])
+    values = np.random.default_rng(0).standard_normal((64, 64)).astype(np.float16)
+    model = graphs.parsed("(float16[n, 64] x) => (float16[n, 64] y) { y = MatMul(x, w) }", w=values)
     report, out = quantize(tmp_path, model, way=way)
     assert report.quantized == {"MatMul": 1}
     x = np.random.default_rng(1).standard_normal((3, 64)).astype(np.float16)
@@ -412,10 +362,8 @@ def test_half_precision_is_quantized_through_float32(tmp_path, way):
 
 
 def test_an_old_opset_is_lifted_to_one_that_can_be_quantized(tmp_path):
-    node = helper.make_node("Gemm", ["x", "w", "b"], ["y"])
-    inputs = [("x", FLOAT, ["n", 8]), ("w", FLOAT, [8, 8]), ("b", FLOAT, [8])]  # as IR 3 wants it
-    weights = [graphs.weight("w", 8, 8), graphs.weight("b", 8)]
-    report, out = quantize(tmp_path, graphs.graph([node], inputs, [("y", FLOAT, ["n", 8])], weights, opset=8, ir=3))
+    text = "(float[n, 8] x, float[8, 8] w, float[8] b) => (float[n, 8] y) { y = Gemm(x, w, b) }"  # as IR 3 wants it
+    report, out = quantize(tmp_path, graphs.parsed(text, opset=8, ir=3, w=(8, 8), b=(8,)))
     assert report.quantized == {"MatMul": 1}
     assert cosines(tmp_path / "fused", out)["random"] > 0.99
 

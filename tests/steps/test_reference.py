@@ -15,7 +15,6 @@ import numpy as np
 import onnx
 import pytest
 import yaml
-from onnx import helper, numpy_helper
 
 from engine.errors import StepError
 from engine.kit.inputs import cases
@@ -253,18 +252,8 @@ def test_a_label_that_is_none_of_the_classes_is_refused_with_its_line(bert, samp
 
 
 def test_an_original_that_does_not_agree_with_itself_is_refused(tmp_path):
-    from onnx import TensorProto, helper, save
-
-    shape = ["batch", 8]
-    nodes = [
-        helper.make_node("RandomNormalLike", ["x"], ["noise"]),
-        helper.make_node("Add", ["x", "noise"], ["y"]),
-    ]
-    ends = [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name in ("x", "y")]
-    graph = helper.make_graph(nodes, "noisy", ends[:1], ends[1:])
-    (tmp_path / "model").mkdir()
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
-    save(model, tmp_path / "model" / "model.onnx")
+    text = "(float[batch, 8] x) => (float[batch, 8] y) { noise = RandomNormalLike(x) y = Add(x, noise) }"
+    graphs.write(tmp_path / "model", graphs.parsed(text))
     with pytest.raises(StepError) as caught:
         Reference(onnx=True).run(tmp_path / "out", checkpoint=tmp_path / "model")
     error = str(caught.value)
@@ -287,10 +276,8 @@ def test_sizes_that_do_not_suit_a_model_lead_to_a_profile_that_does(tmp_path):
 
 
 def test_random_tensors_that_suit_a_model_with_no_size_lead_to_samples(tmp_path):
-    table = numpy_helper.from_array(np.zeros((3, 2), np.float32), "table")
-    nodes = [helper.make_node("Add", ["x", "far"], ["index"]), helper.make_node("Gather", ["table", "index"], ["y"])]
-    far = numpy_helper.from_array(np.array(90), "far")
-    model = graphs.graph(nodes, [("x", graphs.INT64, ["n"])], [("y", graphs.FLOAT, ["n", 2])], [table, far])
+    text = "(int64[n] x) => (float[n, 2] y) { index = Add(x, far) y = Gather(table, index) }"
+    model = graphs.parsed(text, table=np.zeros((3, 2), np.float32), far=np.array(90))
     onnx_files.save(model, tmp_path / "model")
     with pytest.raises(StepError) as caught:
         Reference(onnx=True).run(tmp_path / "out", checkpoint=tmp_path / "model")
@@ -309,17 +296,13 @@ def test_answers_that_are_no_numbers_are_mentioned(bert, samples, tmp_path, caps
 
 
 def test_texts_of_an_onnx_file_that_does_not_say_its_limit_are_cut_to_the_profiles(tmp_path):
-    words = len(models.vocabulary())
-    nodes = [
-        helper.make_node("Gather", ["table", "input_ids"], ["words"]),
-        helper.make_node("Shape", ["input_ids"], ["length"], start=1, end=2),
-        helper.make_node("Slice", ["positions", "zero", "length"], ["places"]),
-        helper.make_node("Add", ["words", "places"], ["y"]),
-    ]
-    stored = [graphs.weight("table", words, 4), graphs.weight("positions", 8, 4)]
-    stored.append(numpy_helper.from_array(np.array([0]), "zero"))
-    inputs, outputs = [("input_ids", graphs.INT64, ["batch", "length"])], [("y", graphs.FLOAT, ["batch", "length", 4])]
-    graphs.write(tmp_path / "model", graphs.graph(nodes, inputs, outputs, stored, opset=17, ir=9))
+    model = graphs.parsed(
+        "(int64[batch, length] input_ids) => (float[batch, length, 4] y) { words = Gather(table, input_ids) "
+        "length = Shape<start = 1, end = 2>(input_ids) places = Slice(positions, zero, length) "
+        "y = Add(words, places) }",
+        ir=9, table=(len(models.vocabulary()), 4), positions=(8, 4), zero=np.array([0]),
+    )  # fmt: skip
+    graphs.write(tmp_path / "model", model)
     models.save_tokenizer(tmp_path / "model")
     with pytest.raises(StepError, match="fails on built-in"):
         Reference(onnx=True).run(tmp_path / "uncut", checkpoint=tmp_path / "model")
@@ -373,13 +356,12 @@ def test_a_row_without_tokens_that_spoils_its_neighbours_is_left_out(tmp_path, c
     path = models.onnx_text(tmp_path / "model" / "model.onnx")
     model = onnx.load(path)
     model.graph.node[-1].output[0] = "own"
-    model.graph.node.extend([
-        onnx.helper.make_node("ReduceSum", ["visible", "tokens"], ["count"], keepdims=1),
-        onnx.helper.make_node("Div", ["own", "count"], ["mean"]),
-        onnx.helper.make_node("ReduceMean", ["mean"], ["all"], axes=[0], keepdims=1),
-        onnx.helper.make_node("Sub", ["mean", "all"], ["less"]),
-        onnx.helper.make_node("Add", ["less", "mean"], ["logits"]),
-    ])  # fmt: skip
+    rest = graphs.parsed(
+        "(float[n] own, float[n] visible, int64[n] tokens) => (float[n] logits) { "
+        "count = ReduceSum<keepdims = 1>(visible, tokens) mean = Div(own, count) "
+        "all = ReduceMean<axes = [0], keepdims = 1>(mean) less = Sub(mean, all) logits = Add(less, mean) }"
+    )
+    model.graph.node.extend(rest.graph.node)
     onnx.save(model, path)
     models.save_tokenizer(tmp_path / "model")
     report = Reference(onnx=True, task="text-classification").run(tmp_path / "out", checkpoint=tmp_path / "model")
