@@ -82,6 +82,7 @@ def test_an_architecture_is_quantized_and_answers_alike_for_masks_of_every_kind(
 
 
 @pytest.mark.slow
+@pytest.mark.whole("test_an_architecture_is_quantized_and_answers_alike_for_masks_of_every_kind")
 def test_minilm_keeps_its_meaning_in_a_quarter_of_its_size(tmp_path, minilm_exported):
     report, out = quantize(tmp_path, fused(tmp_path, minilm_exported))
     assert report.quantized == {"EmbedLayerNormalization": 1, "MatMul": 36}

@@ -69,18 +69,6 @@ def test_a_raw_mask_is_wrong_where_all_positions_are_hidden(tmp_path):
     assert max(share for kind, share in by_kind.items() if "hidden" not in kind) < 1e-4
 
 
-@pytest.mark.slow
-def test_minilm_answers_as_pytorch_for_forty_masks_with_a_bias_in_every_layer(
-    tmp_path, minilm_checkpoint, minilm_exported
-):
-    report, out = fused(tmp_path, minilm_exported)
-    assert report.biased == 6
-    assert [list(node.input[3:]) for node in attentions(out)] == [["", "", "attention_bias"]] * 6
-    by_kind = differences(minilm_checkpoint, out, attention_masks.forty(30000))
-    assert set(by_kind) == set(attention_masks.KINDS)
-    assert max(by_kind.values()) < 1e-4, by_kind
-
-
 def biased(mask_type=TensorProto.INT64, mask_shape=("batch", "sequence"), extra=(), *, operator="Attention"):
     """Return a model of two attentions that share a mask, after the pass, and the number of changed nodes."""
     mask = "mask" if mask_type == TensorProto.INT32 else "mask_int32"
