@@ -62,7 +62,9 @@ MODELS = {
 }
 
 
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.whole("branches")] if "former" in name else []) for name in MODELS]
+)
 def test_the_answers_and_the_ends_stay_and_no_half_is_left_inside(name):
     make, inputs = MODELS[name]
     model = make()

@@ -10,9 +10,9 @@ from engine.kit.quantization import work_by_precision
 from engine.kit.quantization.half import half, ranges
 
 
-def two_layers(first, **weights):
+def two_layers(nodes, **weights):
     """Return a graph of one layer [8 -> 16] that is given by its nodes as text, and one layer [16 -> 4] in fp32."""
-    text = f"(float[batch, 8] x) => (float[batch, 4] y) {{ {first} [second] y = MatMul(hidden, second) }}"
+    text = f"(float[batch, 8] x) => (float[batch, 4] y) {{ {nodes} [second] y = MatMul(hidden, second) }}"
     return graphs.parsed(text, opset=21, ir=10, second=(16, 4), **weights)
 
 

@@ -50,6 +50,7 @@ def test_there_are_forty_masks_of_eight_kinds_and_five_shapes():
 
 
 @pytest.mark.parametrize("architecture", ["bert", "distilbert", "electra", "roberta", "xlm-roberta", "albert"])
+@pytest.mark.sample(2)
 def test_fused_attention_answers_as_pytorch_for_forty_masks(tmp_path, architecture):
     source = graphs.tiny(architecture, TASK)
     report, out = fused(tmp_path, source)
