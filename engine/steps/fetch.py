@@ -116,7 +116,8 @@ class Fetch(Step):
         weights.check(out, names)
         if any((out / name).is_file() for name in (model_files.PICKLE, model_files.PICKLE_INDEX)):
             pickles.convert(out)
-        named = source if isinstance(source, str) else _without_path(self.source.uri)
+        named = source if isinstance(source, str) else self.source.uri
+        named = "a local file or directory" if named.startswith("file:") else named  # paths differ between machines
         known = self.licenses_at(license=license, tokenizer_license=tokenizer_license)
         return replace(describe(out), source=named, licenses=known)
 
@@ -213,7 +214,3 @@ def _described(out: Path, names: Sequence[str]) -> GraphFacts:
         axes={name: tuple(shape) for name, shape in checkpoint.axes(out).items()},
         width=width if isinstance(width, int) else None,
     )
-
-
-def _without_path(uri: str) -> str:
-    return "a local file or directory" if uri.startswith("file:") else uri

@@ -68,20 +68,14 @@ class Bounded(Step):
         """
         validation = recipe.validation
         lowering = recipe.runtime.lowering(recipe)
+        same = ("cosine", "agreement", "max_abs", "variation", "rank", "in_batch", "precision_share", "metric")
         return cls(
+            **{name: getattr(validation, name) for name in same},
             task=recipe.model.task,
             precision=recipe.precision,
-            cosine=validation.cosine,
-            agreement=validation.agreement,
-            max_abs=validation.max_abs,
-            variation=validation.variation,
-            rank=validation.rank,
-            in_batch=validation.in_batch,
             asks_to_join=_asks_to_join(recipe.package.triton),
             asks_to_mix=_asks_to_mix(recipe.package),
-            precision_share=validation.precision_share,
             perplexity=None if validation.perplexity is None else validation.perplexity.bound,
-            metric=validation.metric,
             weights_only=lowering is Lowering.WEIGHTS_ONLY,
             lowers_fp32=recipe.runtime.lowers_fp32,
             has_full_range=lowering is Lowering.DYNAMIC and recipe.target.isa is None,

@@ -78,7 +78,10 @@ def replace_readers(model: ir.Model, bits: int, kept: Collection[str] = ()) -> M
             _replace_lookups(readers.lookups, weight, names)
         counts["MatMul"] += len(readers.products) + len(readers.transposed)
         counts["Gather"] += len(readers.lookups)
-        _drop_unread(matrix)
+        for use in matrix.uses():
+            if use.node.op_type == "Transpose" and surgery.is_unread(use.node.outputs[0]):
+                surgery.graph_of(use.node).remove(use.node, safe=True)
+        surgery.drop_unread([matrix])
     if counts:
         model.opset_imports.setdefault(CONTRIBUTED, 1)
     return {name: count for name, count in sorted(counts.items()) if count}
@@ -129,14 +132,6 @@ def _replace_lookups(nodes: list[ir.Node], table: _Stored, names: TensorNames) -
         flat = surgery.node("Reshape", [codes, shape], names.free(f"{codes.name}_flat"), f"{node.name}_flat")
         inputs = [flat.outputs[0], node.inputs[1], scales, zero_points]
         surgery.replace(node, [flat, surgery.contributed(LOOKUP, inputs, node, node.name or "", **numbers)])
-
-
-def _drop_unread(matrix: ir.Value) -> None:
-    """Remove the Transposes of a matrix that no node reads any more, and the matrix, if no other node reads it."""
-    for use in matrix.uses():
-        if use.node.op_type == "Transpose" and surgery.is_unread(use.node.outputs[0]):
-            surgery.graph_of(use.node).remove(use.node, safe=True)
-    surgery.drop_unread([matrix])
 
 
 @dataclass

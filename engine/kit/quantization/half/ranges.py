@@ -53,7 +53,8 @@ def measure(model: ir.Model, samples: Sequence[Inputs], scratch: Path) -> Ranges
     for sample in samples:
         numbers = ort.run(session, sample)
         for number, name in enumerate(watched):
-            largest[name] = max(largest.get(name, 0.0), _magnitude(float(numbers[f"{_PREFIX}_most_{number}"])))
+            most = float(numbers[f"{_PREFIX}_most_{number}"])  # -inf for an empty tensor
+            largest[name] = max(largest.get(name, 0.0), math.inf if math.isnan(most) else most)
     return Ranges(types, largest)
 
 
@@ -101,16 +102,6 @@ def _watchers(value: ir.Value, number: int) -> list[ir.Node]:
     size, most = (f"{_PREFIX}_{what}_{number}" for what in ("size", "most"))
     magnitudes = surgery.node("Abs", [value], size, size)
     return [magnitudes, surgery.node("ReduceMax", magnitudes.outputs, most, most, keepdims=0)]
-
-
-def _magnitude(most: float) -> float:
-    """Return a tensor's largest magnitude from the result of ReduceMax.
-
-    For an empty tensor, ReduceMax gives -inf, and the largest magnitude is 0.
-    """
-    if most == -math.inf:
-        return 0.0
-    return most if math.isfinite(most) else math.inf
 
 
 def _stored(model: ir.Model) -> dict[str, float]:
