@@ -64,7 +64,6 @@ class Fetch(Step):
         )
 
     def tools_used(self) -> tuple[str, ...]:
-        """Return the Python packages that convert pickles, or write ONNX files; none where files are only copied."""
         if self.source.uri.lower().endswith(".onnx"):
             return ir_models.TOOLS
         return self.tools if self.weights == "pickle-tensors-only" else ()

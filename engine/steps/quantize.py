@@ -125,7 +125,6 @@ class Quantize(Calibrated):
         return self.way
 
     def tools_used(self) -> tuple[str, ...]:
-        """Return the Python packages that change the graph, and `tokenizers` where calibration reads texts."""
         return (*self.tools, "tokenizers") if self.reads_texts else self.tools
 
     def code_used(self) -> tuple[str, ...]:

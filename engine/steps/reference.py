@@ -108,11 +108,9 @@ class Reference(Step):
         )
 
     def code_used(self) -> tuple[str, ...]:
-        """Return the modules whose code is part of the key: the step's own, and the modules of the original's task."""
         return (*super().code_used(), *tasks.modules(self.task))
 
     def tools_used(self) -> tuple[str, ...]:
-        """Return the Python packages that run the original and prepare its inputs; numpy draws random inputs."""
         if image_input.modality(self.images) is Modality.IMAGE:
             return ("torch", image_input.library(self.images), "numpy", "pillow", "safetensors", "torchvision")
         if self.onnx:
