@@ -8,7 +8,7 @@ import onnx
 import onnxruntime
 import pytest
 import typed_graphs
-from onnx import helper, numpy_helper
+from onnx import helper
 from typed_graphs import F8, F16, F32, I4, I8, U8, WIDE
 
 from engine.errors import StepError
@@ -53,14 +53,11 @@ def test_blocks_that_nvidias_operators_leave_to_the_shapes_are_stated():
 
 def fp8_of(opset):
     """Return a graph as Model Optimizer exported fp8 from PyTorch: no zero points, and the operators in `trt`."""
-    nodes = [
-        helper.make_node("TRT_FP8QuantizeLinear", ["a", "s"], ["q"], domain="trt"),
-        helper.make_node("TRT_FP8DequantizeLinear", ["q", "s"], ["d"], domain="trt"),
-        helper.make_node("MatMul", ["d", "w"], ["y"]),
-    ]
-    weights = numpy_helper.from_array(np.eye(64, dtype=np.float32), "w")
-    stored = [typed_graphs.constant("s", F32, value=0.01), weights]
-    return typed_graphs.graph(nodes, [("a", F32, WIDE)], (F32, WIDE), stored, opset=opset)
+    text = "q = trt.TRT_FP8QuantizeLinear(a, s) d = trt.TRT_FP8DequantizeLinear(q, s) y = MatMul(d, w)"
+    stored = {"s": np.float32(0.01), "w": np.eye(64, dtype=np.float32)}
+    return graphs.parsed(
+        f"(float[64, 64] a) => (float[64, 64] y) {{ {text} }}", opset=opset, ir=10, domains=("trt",), **stored
+    )
 
 
 @pytest.mark.parametrize("opset", [13, 17, 19, 21])

@@ -69,25 +69,22 @@ def stored(model):
 
 def unshared(readers, nodes):
     """Return what each node reads as its weight, after `nodes` got copies of their own."""
-    nodes_of_kinds = [
-        helper.make_node(kind, ["x", "w"], [f"y{index}"], name=f"n{index}") for index, kind in enumerate(readers)
-    ]
-    shape = [4, 4]
-    outputs = [(f"y{index}", FLOAT, shape) for index in range(len(readers))]
-    model = ir_models.of(graphs.graph(nodes_of_kinds, [("x", FLOAT, shape)], outputs, [graphs.weight("w", 4, 4)]))
+    text = " ".join(f"[n{index}] y{index} = {kind}(x, w)" for index, kind in enumerate(readers))
+    outputs = ", ".join(f"float[4, 4] y{index}" for index in range(len(readers)))
+    model = ir_models.of(graphs.parsed(f"(float[4, 4] x) => ({outputs}) {{ {text} }}", w=(4, 4)))
     ort_quantizer.unshare(model, nodes, {"MatMul": (1,), "Gemm": (1,)})
     return [node.inputs[1].name for node in model.graph], sorted(model.graph.initializers)
 
 
-def test_each_kind_of_operator_gets_one_copy():
-    read, stored = unshared(["MatMul", "Gemm", "MatMul"], {"n0", "n1", "n2"})
-    assert read == ["w_MatMul", "w_Gemm", "w_MatMul"]
-    assert stored == ["w", "w_Gemm", "w_MatMul"]
-
-
-def test_nodes_that_stay_as_they_are_keep_the_weight():
-    assert unshared(["MatMul", "MatMul"], {"n1"}) == (["w", "w_MatMul"], ["w", "w_MatMul"])
-
-
-def test_a_weight_of_one_kind_is_not_copied():
-    assert unshared(["MatMul", "MatMul"], {"n0", "n1"}) == (["w", "w"], ["w"])
+@pytest.mark.parametrize(
+    ("readers", "nodes", "read", "stored"),
+    [
+        (["MatMul", "Gemm", "MatMul"], {"n0", "n1", "n2"}, ["w_MatMul", "w_Gemm", "w_MatMul"],
+         ["w", "w_Gemm", "w_MatMul"]),
+        (["MatMul", "MatMul"], {"n1"}, ["w", "w_MatMul"], ["w", "w_MatMul"]),
+        (["MatMul", "MatMul"], {"n0", "n1"}, ["w", "w"], ["w"]),
+    ],
+    ids=["one copy for each kind", "a node that stays keeps the weight", "one kind shares it"],
+)  # fmt: skip
+def test_kinds_of_operators_share_no_weight(readers, nodes, read, stored):
+    assert unshared(readers, nodes) == (read, stored)
