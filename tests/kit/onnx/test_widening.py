@@ -1,5 +1,6 @@
 """A model in half precision becomes one in float32: the same answers, inputs and outputs, and no half inside."""
 
+import graphs
 import ml_dtypes
 import numpy as np
 import onnx
