@@ -117,60 +117,47 @@ def test_safetensors_with_a_nonsensical_header_are_refused(directory, tmp_path, 
     assert "its header is not readable" in refusal(directory, tmp_path)
 
 
-def without(*names):
-    return lambda directory: [(directory / name).unlink() for name in names]
+def test_a_git_lfs_pointer_in_the_place_of_weights_says_pull(directory, tmp_path):
+    fake_hub.write(
+        directory, {"model.safetensors": b"version https://git-lfs.github.com/spec/v1\noid sha256:1\nsize 90868376\n"}
+    )
+    message = refusal(directory, tmp_path)
+    assert "model.safetensors is a git-lfs pointer, not the file itself" in message
+    assert "hint: run `git lfs pull` in the model's repository" in message
 
 
-def as_a_git_lfs_pointer(directory):
-    content = b"version https://git-lfs.github.com/spec/v1\noid sha256:1\nsize 90868376\n"
-    fake_hub.write(directory, {"model.safetensors": content})
+def test_a_directory_without_a_config_is_refused(directory, tmp_path):
+    (directory / "config.json").unlink()
+    message = refusal(directory, tmp_path)
+    assert f"{directory} has no config.json" in message
+    assert "save_pretrained()" in message
 
 
-def in_the_old_layout(directory):
-    (directory / "0_Transformer").mkdir()
+def test_a_directory_without_weights_is_refused(directory, tmp_path):
+    for name in ("model.safetensors", "pytorch_model.bin"):
+        (directory / name).unlink()
+    message = refusal(directory, tmp_path)
+    assert f"{directory} has no weights" in message
+    assert "it holds: .gitattributes, README.md, config.json" in message
+
+
+def test_the_old_layout_of_sentence_transformers_leads_to_its_folder(directory, tmp_path):
+    inner = directory / "0_Transformer"
+    inner.mkdir()
     (directory / "pytorch_model.bin").unlink()
     for name in ("config.json", "model.safetensors"):
-        (directory / name).rename(directory / "0_Transformer" / name)
-
-
-@pytest.mark.parametrize(
-    ("change", "messages"),
-    [
-        (without("config.json"), ["{} has no config.json", "save_pretrained()"]),
-        (
-            without("model.safetensors", "pytorch_model.bin"),
-            ["{} has no weights", "it holds: .gitattributes, README.md, config.json"],
-        ),
-        (
-            without("model.safetensors"),
-            [
-                "has its weights only as a pickle",
-                "say `weights: pickle-tensors-only` under `model:`",
-                "save_pretrained(path, safe_serialization=True)",
-            ],
-        ),
-        (
-            as_a_git_lfs_pointer,
-            [
-                "model.safetensors is a git-lfs pointer, not the file itself",
-                "hint: run `git lfs pull` in the model's repository",
-            ],
-        ),
-        (
-            in_the_old_layout,
-            [
-                "{} keeps its weights in the folder 0_Transformer, as old sentence-transformers did",
-                "or name the folder: `source: .../0_Transformer`",
-            ],
-        ),
-    ],
-    ids=["no config", "no weights", "a pickle", "git-lfs", "old layout"],
-)
-def test_a_directory_that_is_no_model_is_refused_with_a_way_forward(directory, tmp_path, change, messages):
-    change(directory)
+        (directory / name).rename(inner / name)
     message = refusal(directory, tmp_path)
-    for expected in messages:
-        assert expected.format(directory) in message
+    assert f"{directory} keeps its weights in the folder 0_Transformer, as old sentence-transformers did" in message
+    assert "or name the folder: `source: .../0_Transformer`" in message
+
+
+def test_a_directory_with_only_a_pickle_is_refused_with_both_ways_forward(directory, tmp_path):
+    (directory / "model.safetensors").unlink()
+    message = refusal(directory, tmp_path)
+    assert "has its weights only as a pickle" in message
+    assert "say `weights: pickle-tensors-only` under `model:`" in message
+    assert "save_pretrained(path, safe_serialization=True)" in message
 
 
 @pytest.mark.parametrize("name", ["model.pt", "last.ckpt", "weights.pth", "model.pkl"])

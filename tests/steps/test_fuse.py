@@ -77,6 +77,7 @@ def test_minilm_becomes_six_attentions_and_an_embedding(tmp_path, minilm_exporte
 
 
 @pytest.mark.parametrize("heads", [1, 2, 8])
+@pytest.mark.sample(2)
 def test_the_number_of_heads_is_read_from_the_graph(tmp_path, heads):
     import models
 

@@ -63,35 +63,21 @@ def packed(text, tmp_path_factory):
     return out, run(step(), *text, out)
 
 
+FILES = """
+Dockerfile NOTICE README.md compose.yaml films/1/model.onnx films/config.pbtxt
+films_postprocess/1/classify.py films_postprocess/1/model.py films_postprocess/1/settings.json
+films_postprocess/config.pbtxt films_text/1/ensemble.txt films_text/config.pbtxt
+films_tokenizer/1/model.py films_tokenizer/1/settings.json films_tokenizer/1/tokenizer.json
+films_tokenizer/1/tokenizer.py films_tokenizer/1/unread.py films_tokenizer/config.pbtxt
+films_tokenizer/requirements.txt kserve.yaml kubernetes.yaml probe.py sbom.cdx.json
+"""
+
+
 def test_a_text_model_comes_validated_with_its_tokenizer_and_an_ensemble(text, packed):
     out, report = packed
     assert list(report.models) == ["films", "films_tokenizer", "films_postprocess", "films_text"]
     assert report.name == "films_text"
-    assert digest.walk(out) == [
-        "Dockerfile",
-        "NOTICE",
-        "README.md",
-        "compose.yaml",
-        "films/1/model.onnx",
-        "films/config.pbtxt",
-        "films_postprocess/1/classify.py",
-        "films_postprocess/1/model.py",
-        "films_postprocess/1/settings.json",
-        "films_postprocess/config.pbtxt",
-        "films_text/1/ensemble.txt",
-        "films_text/config.pbtxt",
-        "films_tokenizer/1/model.py",
-        "films_tokenizer/1/settings.json",
-        "films_tokenizer/1/tokenizer.json",
-        "films_tokenizer/1/tokenizer.py",
-        "films_tokenizer/1/unread.py",
-        "films_tokenizer/config.pbtxt",
-        "films_tokenizer/requirements.txt",
-        "kserve.yaml",
-        "kubernetes.yaml",
-        "probe.py",
-        "sbom.cdx.json",
-    ]
+    assert digest.walk(out) == FILES.split()
     assert report.bytes == sum(path.stat().st_size for path in out.rglob("*") if path.is_file())
     assert config(out, "films").platform == "onnxruntime_onnx"
     assert config(out, "films").max_batch_size == 32

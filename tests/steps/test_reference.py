@@ -112,6 +112,7 @@ def test_a_text_model_without_samples_gets_our_own_texts(bert, tmp_path, capsys)
 
 
 @pytest.mark.parametrize("architecture", models.ARCHITECTURES)
+@pytest.mark.sample(3)
 def test_each_architecture_without_a_tokenizer_gets_random_tokens_that_it_can_take(architecture, tmp_path):
     checkpoint = models.checkpoint(tmp_path / "checkpoint", architecture, tokenizer=False)
     report = Reference().run(tmp_path / "out", checkpoint=checkpoint)
@@ -156,24 +157,6 @@ assert not Reference(onnx=True).run(here / "built-in", checkpoint=here / "model"
     command = [sys.executable, "-c", program]
     done = subprocess.run(command, check=False, cwd=ROOT, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
-
-
-def test_a_mask_really_reaches_an_onnx_text_model(tmp_path):
-    models.onnx_text(tmp_path / "model" / "model.onnx")
-    Reference(onnx=True).run(tmp_path / "out", checkpoint=tmp_path / "model")
-    by_name = {case.name: case for case in cases.load(tmp_path / "out")}
-    whole, holed = by_name["right-padded 1"], by_name["holed 1"]
-    assert np.array_equal(whole.inputs["input_ids"], holed.inputs["input_ids"])
-    assert abs(whole.outputs["logits"] - holed.outputs["logits"]).max() > 1e-2
-
-
-def test_random_tensors_of_an_onnx_file_stay_within_the_profiles(tmp_path):
-    models.onnx_audio(tmp_path / "model" / "model.onnx")
-    profile = {"batch": Range(min=2, opt=2, max=3), "samples": Range(min=400, opt=500, max=900)}
-    step = Reference(onnx=True, profiles=(profile,))
-    step.run(tmp_path / "out", checkpoint=tmp_path / "model")
-    shapes = [case.inputs["waveform"].shape for case in cases.load(tmp_path / "out")]
-    assert shapes == [(2, 400), (2, 500), (3, 900)]
 
 
 def test_random_tokens_of_an_onnx_file_stay_within_each_profile(tmp_path):

@@ -1,6 +1,5 @@
 from dataclasses import replace
 
-import executions
 import graphs
 import numpy as np
 import onnx
@@ -17,7 +16,6 @@ from engine.recipe.schema import ModelSection, Recipe, TargetSection
 from engine.recipe.values import Bound, Metric
 from engine.runtimes.execution import Execution
 from engine.runtimes.onnxruntime import session as ort
-from engine.runtimes.tensorrt import passport
 from engine.steps.validate import Validate
 
 
@@ -253,14 +251,6 @@ def test_an_input_with_a_default_value_that_the_built_model_lacks_is_in_the_note
     assert Validate().run(tmp_path / "same", compiled=original, **steps).notes == ()
     [note] = Validate().run(tmp_path / "other", compiled=built, **steps).notes
     assert note == "the input factor always has its default value: the built model does not take it"
-
-
-def test_a_tensorrt_engine_is_run_by_no_cpu(layers, tmp_path):
-    plan = tmp_path / "plan"
-    plan.mkdir()
-    (plan / passport.PLAN).write_bytes(b"engine")
-    with pytest.raises(StepError, match="runs on the GPU that it was built for, and the recipe names none"):
-        validate(plan, tmp_path, Validate(execution=executions.execution(runtime="tensorrt")))
 
 
 def test_a_tensorrt_recipe_is_validated_on_its_gpu():
