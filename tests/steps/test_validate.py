@@ -4,7 +4,6 @@ import graphs
 import numpy as np
 import onnx
 import pytest
-from onnx import helper, numpy_helper
 
 from engine.errors import JudgementError, StepError
 from engine.kit.accuracy.batching import RowBatching
@@ -239,16 +238,15 @@ def test_a_bound_on_the_agreement_is_on_equal_choices_and_the_default_lets_near_
 
 
 def test_an_input_with_a_default_value_that_the_built_model_lacks_is_in_the_notes(tmp_path):
-    factor = numpy_helper.from_array(np.array([2], np.float32), "factor")
-    nodes = [helper.make_node("Mul", ["x", "factor"], ["y"])]
-    x, y = ("x", graphs.FLOAT, ["batch", 64]), ("y", graphs.FLOAT, ["batch", 64])
-    original = graphs.write(
-        tmp_path / "original", graphs.graph(nodes, [x, ("factor", graphs.FLOAT, [1])], [y], [factor])
-    )
-    built = graphs.write(tmp_path / "built", graphs.graph(nodes, [x], [y], [factor]))
+    def scaled(name, inputs):
+        text = f"({inputs}) => (float[batch, 64] y) {{ y = Mul(x, factor) }}"
+        return graphs.write(tmp_path / name, graphs.parsed(text, factor=np.array([2], np.float32)))
+
+    original = scaled("original", "float[batch, 64] x, float[1] factor")
     cases.save(answered(original, drawn()), tmp_path / "reference")
     steps = {"reference": tmp_path / "reference", "checkpoint": original}
     assert Validate().run(tmp_path / "same", compiled=original, **steps).notes == ()
+    built = scaled("built", "float[batch, 64] x")
     [note] = Validate().run(tmp_path / "other", compiled=built, **steps).notes
     assert note == "the input factor always has its default value: the built model does not take it"
 

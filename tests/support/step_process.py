@@ -23,7 +23,9 @@ print(step.run(Path(out), **{key: Path(path) for key, path in (each.split("=", 1
 """
 
 
-def run(step: type[Step], out: Path, *, missing: tuple[str, ...] = ("torch",), seed: int = 5, **inputs: Path) -> str:
+def run(
+    step: type[Step], out: Path, *, missing: tuple[str, ...] = ("torch", "transformers"), seed: int = 5, **inputs: Path
+) -> str:
     """Run a step with its default options in a new process, and return what the step and its report print.
 
     `missing` are packages that cannot be imported there, `seed` is the hash seed, `inputs` are those of the step.

@@ -5,7 +5,7 @@ import graphs
 import numpy as np
 import onnx
 import pytest
-from graphs import FLOAT, INT64
+from graphs import FLOAT
 from onnx import TensorProto, helper, numpy_helper
 
 from engine.errors import StepError
@@ -27,13 +27,8 @@ def test_weights_above_the_threshold_go_to_a_data_file_and_come_back(tmp_path):
 def test_the_data_file_holds_typed_data_and_constants_inside_nodes(tmp_path):
     values = np.arange(600, dtype=np.float32)
     typed = helper.make_tensor("typed", FLOAT, [600], values.tolist())
-    constant = helper.make_node("Constant", [], ["c"], value=numpy_helper.from_array(values + 1))
-    model = graphs.graph(
-        [constant, helper.make_node("Add", ["typed", "c"], ["d"]), helper.make_node("Add", ["d", "x"], ["y"])],
-        [("x", FLOAT, [600])],
-        [("y", FLOAT, [600])],
-        [typed],
-    )
+    model = graphs.parsed("(float[600] x) => (float[600] y) { d = Add(typed, c) y = Add(d, x) }", typed=typed)
+    model.graph.node.insert(0, helper.make_node("Constant", [], ["c"], value=numpy_helper.from_array(values + 1)))
     onnx_files.save(model, tmp_path, threshold=100)
     assert (tmp_path / "model.onnx.data").stat().st_size == 4096 + 2400
     arrays = [numpy_helper.to_array(tensor) for tensor in onnx_files.tensors(onnx_files.load(tmp_path))]
@@ -64,13 +59,9 @@ def test_paths_of_the_machine_that_exported_are_removed_and_other_metadata_stays
 
 
 def test_inputs_are_named_typed_and_shaped_without_weights_that_old_models_list_as_inputs():
-    weight = graphs.weight("w", 4, 2)
-    model = graphs.graph(
-        [helper.make_node("MatMul", ["x", "w"], ["y"])],
-        [("x", TensorProto.FLOAT16, ["batch", None, 4]), ("ids", INT64, [1]), ("w", FLOAT, [4, 2])],
-        [("y", FLOAT, None)],
-        [weight],
-    )
+    model = graphs.parsed("(float16[batch, 3, 4] x, int64[1] ids, float[4, 2] w) => (float[] y) { y = MatMul(x, w) }",
+                          w=(4, 2))  # fmt: skip
+    model.graph.input[0].type.tensor_type.shape.dim[1].Clear()
     assert onnx_files.inputs(model) == {
         "x": onnx_files.Input("x", "float16", ("batch", "x_1", 4)),
         "ids": onnx_files.Input("ids", "int64", (1,)),
@@ -141,9 +132,8 @@ def test_external_data_outside_of_the_directory_is_refused(tmp_path, place):
 
 def test_weights_of_less_than_a_byte_come_back_from_external_data(tmp_path):
     stored = helper.make_tensor("w", TensorProto.INT4, [3001], [-3, 7, 1] * 1000 + [5])
-    nodes = [helper.make_node("DequantizeLinear", ["w", "scale"], ["y"])]
-    weights = [stored, helper.make_tensor("scale", FLOAT, [], [1.0])]
-    onnx_files.save(graphs.graph(nodes, [], [("y", FLOAT, [3001])], weights, opset=21), tmp_path, threshold=100)
+    text = "() => (float[3001] y) { y = DequantizeLinear(w, scale) }"
+    onnx_files.save(graphs.parsed(text, opset=21, w=stored, scale=np.float32(1)), tmp_path, threshold=100)
     assert (tmp_path / "model.onnx.data").stat().st_size == 1501
     assert numpy_helper.to_array(onnx_files.load(tmp_path).graph.initializer[0]).tolist()[-2:] == [1, 5]
 

@@ -103,6 +103,7 @@ def test_onnx_runtime_has_each_operator_in_opset_22_that_it_has_in_opset_20():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("operator", [*ACTIVATIONS, *WITHOUT])
+@pytest.mark.sample(2)
 def test_tensorrt_rtx_builds_what_is_lowered(operator, tmp_path):
     model, _ = lowered(convolution(tmp_path / "model", opset=20, between=operator), tmp_path)
     assert (operator in reading_bf16(model)) == (operator in ACTIVATIONS)
