@@ -117,7 +117,6 @@ class Bounded(Step):
             raise refusals.unmeasured("precision_share", "the runtime of this target does not count multiplications")
 
     def _missed_distances(self, report: AccuracyReport) -> Iterator[Miss]:
-        """Yield the missed bounds on cosine, errors, variation and rank correlation."""
         default = DEFAULTS[self.precision]
         sample, missed = thresholds.sample, thresholds.missed
         if (cosine := self._measured("cosine", report.cosine)) is not None:
@@ -141,7 +140,6 @@ class Bounded(Step):
             yield from missed("the rank correlation (rank)", rank.worst, bound, f", output {rank.output}")
 
     def _missed_shares(self, report: AccuracyReport) -> Iterator[Miss]:
-        """Yield the missed bounds on the agreement, on the metric, and on the ratio of the perplexities."""
         default, missed = DEFAULTS[self.precision], thresholds.missed
         if (agreement := self._measured("agreement", report.agreement)) is not None:
             # The default bound finds broken models, so near ties keep it; a bound of the recipe is on equal choices.

@@ -83,7 +83,6 @@ def compare(
 
 
 def _layers(graph: onnx.ModelProto, worst: Mapping[str, tuple[float, float, str]]) -> list[ComparedLayer]:
-    """Return the layers in the order of the graph, each with what its operator loses."""
     reached: dict[str, float] = {}
     layers: list[ComparedLayer] = []
     for node in graph.graph.node:

@@ -266,7 +266,6 @@ def _accuracy(answered: Sequence[Answered]) -> MetricReport | None:
 
 
 def _in_words(report: AccuracyReport) -> str:
-    """Return the measured numbers as a line of the log."""
     if report.reshaped:
         return f"outputs of another size in {len(report.reshaped)} cases"
     if report.unanswered:
@@ -283,6 +282,5 @@ def _in_words(report: AccuracyReport) -> str:
 
 
 def _listed(kinds: Mapping[str, int]) -> str:
-    """Return a line of the log with the number of cases of each kind."""
     words = {"random": "random tensors, since there are no samples"}
     return lists.counts({words.get(kind, kind): count for kind, count in kinds.items()})

@@ -70,7 +70,6 @@ def standardized(model: onnx.ModelProto) -> onnx.ModelProto:
 
 
 def _standardize(node: onnx.NodeProto, graph: onnx.GraphProto, shapes: Mapping[str, list[int]]) -> None:
-    """Turn one of NVIDIA's nodes into ONNX's operator of the same meaning."""
     from onnx import TensorProto, helper
 
     kind = NVIDIA[node.op_type]

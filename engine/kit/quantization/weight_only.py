@@ -97,7 +97,6 @@ class _Stored:
 
 
 def _store(matrix: ir.Value, bits: int, *, outputs_first: bool, names: TensorNames) -> _Stored:
-    """Add the tensors of a weight in blocks to the graph."""
     values, graph = surgery.numbers(matrix), surgery.graph_of(matrix)
     packed = pack(values, bits, outputs_first=outputs_first)
     outputs, inputs = values.shape if outputs_first else values.shape[::-1]
@@ -109,7 +108,6 @@ def _store(matrix: ir.Value, bits: int, *, outputs_first: bool, names: TensorNam
 
 
 def _replace_products(nodes: list[ir.Node], weight: _Stored) -> None:
-    """Put MatMulNBits in the place of MatMul nodes."""
     sizes = {"K": weight.inputs, "N": weight.outputs, "bits": weight.bits, "block_size": BLOCK}
     for node in nodes:
         inputs = [node.inputs[0], *weight.values]

@@ -205,7 +205,6 @@ class _Chooser:
 
 
 def _reached(node: ir.Node, ranges: Ranges) -> float:
-    """Return the largest magnitude among a node's inputs and outputs."""
     return max((ranges.largest.get(name, 0.0) for name in surgery.names(node)), default=0.0)
 
 

@@ -77,7 +77,6 @@ def tensor_types(model: ir.Model, scratch: Path) -> dict[str, str]:
 
 
 def _watching(model: ir.Model, names: Sequence[str]) -> ir.Model:
-    """Return a copy of the model whose outputs are the largest magnitudes of `names`."""
     copy = model.clone()
     graph = copy.graph
     last: dict[ir.Node, ir.Node] = {}
@@ -104,7 +103,6 @@ def _watchers(value: ir.Value, number: int) -> list[ir.Node]:
 
 
 def _stored(model: ir.Model) -> dict[str, float]:
-    """Return the largest magnitude of each float32 weight."""
     return {
         name: float(np.abs(surgery.numbers(value)).max(initial=0))
         for name, value in model.graph.initializers.items()
@@ -113,5 +111,4 @@ def _stored(model: ir.Model) -> dict[str, float]:
 
 
 def _type(number: int) -> str:
-    """Return ONNX Runtime's name of a type by ONNX's number of that type."""
     return f"tensor({onnx.TensorProto.DataType.Name(number).lower()})"

@@ -80,7 +80,6 @@ def quantize(
 def _chosen(
     trials: Trials, weights: Weights, candidates: Candidates, inputs: Sequence[Mapping[str, np.ndarray]], kind: Kind
 ) -> tuple[dict[Group, Scaling], QdqReport]:
-    """Return the groups to quantize with the scaling of their inputs, and a report."""
     convolved = {group.source for group in candidates.groups if group.is_convolution}
     if convolved:  # a run gives all inputs of convolutions at once, so that a batch would need much memory
         inputs = rows_apart(trials.inputs, inputs)
@@ -156,8 +155,8 @@ def _report(
     left += [Left(candidates.names[result], reason, None) for result, reason in candidates.unfit.items()]
     matmuls = tuple(candidates.names[result] for group in selection.chosen for result in group.results)
     quantized = Quantized(share=selection.share, matmuls=matmuls, left=tuple(left), convolutions=convolutions)
-    report = QdqReport(precision=kind, cosine=selection.cosines.rounded(), path=selection.tries)
-    return replace(report, **{kind: quantized})
+    of_kind: dict[str, Any] = {kind: quantized}
+    return QdqReport(precision=kind, cosine=selection.cosines.rounded(), path=selection.tries, **of_kind)
 
 
 def _unquantized(kind: Kind, reason: str) -> QdqReport:

@@ -136,7 +136,6 @@ class _Insertion:
     def _node(
         self, reader: ir.Node, operator: str, inputs: Sequence[ir.Value], result: str, **attributes: int
     ) -> ir.Value:
-        """Add a node in front of a reader, and return its output."""
         name = self.names.free(result)
         node = surgery.node(operator, inputs, name, name, **attributes)
         self.graph.insert_before(reader, node)

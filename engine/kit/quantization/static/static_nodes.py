@@ -111,7 +111,6 @@ class _Insertion:
         return node.outputs[0]
 
     def _pair(self, value: ir.Value, name: str) -> tuple[ir.Node, ir.Node]:
-        """Return nodes that quantize a tensor and dequantize it again."""
         chosen = self.ranges[name]
         scale = surgery.store(self.graph, self.names.free(f"{name}_scale"), np.array(chosen.scale))
         zero = surgery.store(self.graph, self.names.free(f"{name}_zero"), np.array(chosen.zero))
