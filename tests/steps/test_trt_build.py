@@ -9,9 +9,8 @@ import engines
 import graphs
 import models
 import numpy as np
-import onnx
 import pytest
-from onnx import helper, numpy_helper
+from onnx import numpy_helper
 
 from engine.builder.code import closure
 from engine.errors import JudgementError, StepError
@@ -82,20 +81,13 @@ def folder(tmp_path):
 @pytest.fixture
 def half(tmp_path):
     """Two linear layers in fp16, whose inputs and outputs are fp32."""
-    return graphs.write(tmp_path / "half", as_half(graphs.layers()))
-
-
-def as_half(model):
-    """Return a graph computed in fp16 between its fp32 ends."""
-    for tensor in model.graph.initializer:
-        tensor.CopyFrom(numpy_helper.from_array(numpy_helper.to_array(tensor).astype(np.float16), tensor.name))
-    first, *_, last = nodes = list(model.graph.node)
-    first.input[0], last.output[0] = "x_half", "y_half"
-    begin = helper.make_node("Cast", ["x"], ["x_half"], to=onnx.TensorProto.FLOAT16)
-    end = helper.make_node("Cast", ["y_half"], ["y"], to=onnx.TensorProto.FLOAT)
-    del model.graph.node[:]
-    model.graph.node.extend([begin, *nodes, end])
-    return model
+    weights = {tensor.name: numpy_helper.to_array(tensor) for tensor in graphs.layers().graph.initializer}
+    model = graphs.parsed(
+        "(float[batch, 64] x) => (float[batch, classes] y) { x_half = Cast<to = 10>(x) a = MatMul(x_half, first) "
+        "b = Add(a, bias) c = Relu(b) y_half = Gemm<transB = 1>(c, second) y = Cast<to = 1>(y_half) }",
+        **{name: values.astype(np.float16) for name, values in weights.items()},
+    )
+    return graphs.write(tmp_path / "half", model)
 
 
 # What a recipe says.
@@ -356,10 +348,9 @@ def test_a_gpu_that_rtx_has_no_kernels_for_is_refused_with_those_that_it_has(rtx
 
 @pytest.mark.parametrize("free", [True, False], ids=["beside a free axis", "with fixed axes alone"])
 def test_an_input_whose_values_are_sizes_is_named(runtime, tmp_path, folder, free):
-    nodes = [helper.make_node("MatMul", ["x", "w"], ["m"]), helper.make_node("Reshape", ["m", "target"], ["y"])]
-    weight = numpy_helper.from_array(np.eye(64, dtype=np.float16), "w")
-    inputs = [("x", onnx.TensorProto.FLOAT16, ["batch" if free else 2, 64]), ("target", onnx.TensorProto.INT64, [2])]
-    model = graphs.graph(nodes, inputs, [("y", onnx.TensorProto.FLOAT16, ["a", "b"])], [weight], opset=20)
+    ends = f"(float16[{'batch' if free else 2}, 64] x, int64[2] target) => (float16[a, b] y)"
+    nodes = "m = MatMul(x, w) y = Reshape(m, target)"
+    model = graphs.parsed(f"{ends} {{ {nodes} }}", opset=20, w=np.eye(64, dtype=np.float16))
     checked = graphs.write(tmp_path / "m", model)
     device = {"tensorrt": "T4", "tensorrt-rtx": "A10"}[runtime]
     profiles = {} if free else {"profiles": ()}
