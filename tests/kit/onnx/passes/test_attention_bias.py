@@ -8,8 +8,6 @@ import numpy as np
 import onnx
 import onnx_ir as ir
 import pytest
-from graphs import FLOAT
-from onnx import TensorProto, helper
 
 from engine.kit.onnx import ir_models, onnx_files
 from engine.kit.onnx.passes import attention_bias
@@ -70,20 +68,16 @@ def test_a_raw_mask_is_wrong_where_all_positions_are_hidden(tmp_path):
     assert max(share for kind, share in by_kind.items() if "hidden" not in kind) < 1e-4
 
 
-def biased(mask_type=TensorProto.INT64, mask_shape=("batch", "sequence"), extra=(), *, operator="Attention"):
+def biased(mask_type="int64", mask_shape="[batch, sequence]", extra="", *, operator="Attention"):
     """Return a model of two attentions that share a mask, after the pass, and the number of changed nodes."""
-    mask = "mask" if mask_type == TensorProto.INT32 else "mask_int32"
-    inputs = ["x", "weight", "bias", mask, *extra]
-    nodes = [
-        *([helper.make_node("Cast", ["mask"], [mask], to=TensorProto.INT32)] if mask != "mask" else ()),
-        helper.make_node(operator, inputs, ["a"], "one", domain="com.microsoft", num_heads=2),
-        helper.make_node(operator, ["a", *inputs[1:]], ["y"], "two", domain="com.microsoft", num_heads=2),
-    ]
-    tensors = [("x", FLOAT, ["batch", "sequence", 4]), ("mask", mask_type, mask_shape)]
-    weights = [graphs.weight("weight", 4, 12), graphs.weight("bias", 12)]
-    model = graphs.graph(
-        nodes, tensors, [("y", FLOAT, ["batch", "sequence", 4])], weights, opset=20, domains=["com.microsoft"]
+    cast, mask = ("", "mask") if mask_type == "int32" else ("mask_int32 = Cast<to = 6>(mask)", "mask_int32")
+    layers = " ".join(
+        f"[{name}] {end} = com.microsoft.{operator}<num_heads = 2>({begin}, weight, bias, {mask}{extra})"
+        for name, begin, end in (("one", "x", "a"), ("two", "a", "y"))
     )
+    shape = "float[batch, sequence, 4]"
+    text = f"({shape} x, {mask_type}{mask_shape} mask) => ({shape} y) {{ {cast} {layers} }}"
+    model = graphs.parsed(text, opset=20, domains=("com.microsoft",), weight=(4, 12), bias=(12,))
     changed = ir_models.of(model)
     return changed, attention_bias.from_masks(changed)
 
@@ -101,7 +95,7 @@ def test_six_nodes_before_the_first_layer_make_one_bias_for_all_layers():
 
 
 def test_a_mask_without_a_cast_becomes_a_bias_too():
-    model, count = biased(TensorProto.INT32)
+    model, count = biased("int32")
     assert count == 2
     assert operators(model)[0] == "Cast"
 
@@ -118,11 +112,11 @@ def test_any_number_but_zero_is_visible(tmp_path):
 @pytest.mark.parametrize(
     "changes",
     [
-        {"mask_shape": ("batch",)},
-        {"mask_shape": ("batch", "sequence", "sequence")},
-        {"mask_shape": None},
-        {"extra": ["past"]},
-        {"extra": ["", "own"]},
+        {"mask_shape": "[batch]"},
+        {"mask_shape": "[batch, sequence, sequence]"},
+        {"mask_shape": "[]"},
+        {"extra": ", past"},
+        {"extra": ", , own"},
         {"operator": "DecoderAttention"},
     ],
     ids=["lengths", "a row for each position", "shape unknown", "past", "own bias", "another operator"],

@@ -4,7 +4,7 @@ import engines
 import graphs
 import numpy as np
 import pytest
-from onnx import TensorProto, helper, numpy_helper
+from onnx import TensorProto
 
 from engine.kit.inputs.cases import Case
 from engine.kit.onnx import ir_models, onnx_files, opsets
@@ -22,16 +22,12 @@ WITHOUT = ["HardSwish", "Mish"]
 def convolution(directory, *, opset, between="HardSigmoid"):
     """Write Conv, an activation, MaxPool and GlobalAveragePool."""
     weights = np.random.default_rng(0).standard_normal((16, 3, 3, 3)).astype(np.float32) * np.float32(0.2)
-    nodes = [
-        helper.make_node("Conv", ["x", "w"], ["c"], pads=[1] * 4),
-        helper.make_node(between, ["c"], ["a"]),
-        helper.make_node("MaxPool", ["a"], ["m"], kernel_shape=[2, 2]),
-        helper.make_node("GlobalAveragePool", ["m"], ["y"]),
-    ]
-    inputs = [("x", graphs.FLOAT, ["batch", 3, 16, 16])]
-    outputs = [("y", graphs.FLOAT, ["batch", 16, 1, 1])]
-    model = graphs.graph(nodes, inputs, outputs, [numpy_helper.from_array(weights, "w")], opset=opset)
-    return graphs.write(directory, model)
+    nodes = (
+        f"c = Conv<pads = [1, 1, 1, 1]>(x, w) a = {between}(c) m = MaxPool<kernel_shape = [2, 2]>(a) "
+        "y = GlobalAveragePool(m)"
+    )
+    text = f"(float[batch, 3, 16, 16] x) => (float[batch, 16, 1, 1] y) {{ {nodes} }}"
+    return graphs.write(directory, graphs.parsed(text, opset=opset, w=weights))
 
 
 def lowered(directory, scratch, newest=NEWEST):
@@ -72,11 +68,8 @@ def test_a_runtime_that_reads_no_opset_22_keeps_them_in_float32(tmp_path):
 
 
 def test_a_model_that_gains_nothing_keeps_its_opset(tmp_path):
-    nodes = [helper.make_node("Relu", ["x"], ["y"])]
-    model = graphs.graph(nodes, [("x", graphs.FLOAT, ["batch", 8])], [("y", graphs.FLOAT, ["batch", 8])], opset=17)
-    assert (
-        opsets.version(ir_models.proto(signatures.load_for_bf16(graphs.write(tmp_path / "model", model), NEWEST))) == 17
-    )
+    source = graphs.write(tmp_path, graphs.parsed("(float[batch, 8] x) => (float[batch, 8] y) { y = Relu(x) }"))
+    assert opsets.version(ir_models.proto(signatures.load_for_bf16(source, NEWEST))) == 17
 
 
 @pytest.mark.skipif(
