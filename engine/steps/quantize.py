@@ -48,11 +48,7 @@ _PARTS: Mapping[str, tuple[str, ...]] = {
     "dynamic": (_DYNAMIC, _STATIC), "int4 weights": (_WEIGHT_ONLY,), "int8 weights": (_WEIGHT_ONLY,),
     "fp16": (_HALF,), "bf16": (_HALF,), "int8": (_QDQ, _HALF), "fp8": (_QDQ, _HALF), "int4": (_QDQ, _HALF),
 }  # fmt: skip
-"""The modules of `_ROOM` that quantize in a way; the key of a job covers those of its own way.
-
-They are loaded where a model is quantized, and so may import numpy and onnx_ir at their top; `half.signatures`, which a
-plan reads, may not.
-"""
+"""The modules of `_ROOM` that quantize in a way; the key of a job covers those of its own way."""
 _BITS: Mapping[str, int] = {"int4 weights": 4, "int8 weights": 8}
 _WITHOUT_VNNI = frozenset({"avx2", "avx512"})
 

@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
-
-import numpy as np
+from typing import TYPE_CHECKING
 
 from engine.kit.onnx import surgery
 from engine.kit.quantization import low_bits
 from engine.kit.quantization.low_bits import Kind
 from engine.kit.quantization.trials import Trials
 from engine.runtimes.onnxruntime import session as ort
+
+if TYPE_CHECKING:
+    import numpy as np
 
 _ROWS = 384
 """Upper limit of the number of rows of a tensor that are stored for each half of the samples.
@@ -85,6 +87,8 @@ def observe(
     masked positions are left out. Only the tensors of one sample are in memory at a time,
     besides the stored rows.
     """
+    import numpy as np
+
     model = trials.graph()
     values = surgery.values(model.graph)
     for name in sources:
@@ -125,6 +129,8 @@ def choose(
     range that suits only the samples that it was fitted to has a large error. The smoothing and the range with the
     least error are then fitted to all samples.
     """
+    import numpy as np
+
     weight = weight[:, :: -(-weight.shape[1] // _COLUMNS)].astype(np.float32)
     tried = margins if kind != "int4" else (1.0,)
     errors: dict[tuple[float | None, float], float] = {}
@@ -185,6 +191,8 @@ class _Watcher:
 
     def add(self, rows: np.ndarray) -> None:
         """Store some rows of the tensor on one sample, and the largest absolute value of each channel."""
+        import numpy as np
+
         if not len(rows):
             return
         self.sizes = [np.max([np.abs(rows).max(axis=0), *self.sizes], axis=0)]
@@ -197,11 +205,15 @@ class _Watcher:
 
     def observation(self) -> Observation:
         """Return the largest absolute value of each channel, and the stored rows."""
+        import numpy as np
+
         return Observation(np.max(self.sizes, axis=0), np.concatenate([*self.tops, *self.spread]))
 
 
 def _rows(tensor: np.ndarray, mask: np.ndarray | None) -> np.ndarray:
     """Return a tensor in the shape [rows, channels], without the rows of padding."""
+    import numpy as np
+
     if mask is not None and tensor.ndim > mask.ndim and tensor.shape[: mask.ndim] == mask.shape:
         tensor = tensor[mask.astype(bool)]
     return np.asarray(tensor.reshape(-1, tensor.shape[-1]), np.float32)
@@ -216,6 +228,8 @@ def smoothing_factors(largest: np.ndarray, weight: np.ndarray, alpha: float) -> 
     smaller, smoothing would fit the channel closely to its values on the samples, and a larger value on another input
     would be clipped.
     """
+    import numpy as np
+
     sizes = np.maximum(largest, np.median(largest)).astype(np.float64)
     sizes = np.where(sizes > 0, sizes, max(float(sizes.max(initial=0)), 1.0))
     rows = np.abs(weight).max(axis=1).astype(np.float64)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-import numpy as np
+if TYPE_CHECKING:
+    import numpy as np
 
 Kind = Literal["int8", "fp8", "int4"]
 
@@ -33,6 +34,8 @@ def scales(largest: np.ndarray, kind: Kind) -> np.ndarray:
     Each scale is rounded up to a number that fp16 holds exactly, so converting scales to fp16 later changes nothing.
     Where `largest` is 0, the scale is 1.
     """
+    import numpy as np
+
     exact = np.asarray(largest, np.float32) / np.float32(_LARGEST[kind])
     with np.errstate(over="ignore"):
         near = exact.astype(np.float16)
@@ -42,6 +45,7 @@ def scales(largest: np.ndarray, kind: Kind) -> np.ndarray:
 
 def codes(values: np.ndarray, scale: np.ndarray, kind: Kind) -> np.ndarray:
     """Return `values` divided by the scale, clipped to the type's largest number, and rounded to the type."""
+    import numpy as np
     from onnx import TensorProto, helper
 
     most = _LARGEST[kind]
@@ -52,6 +56,8 @@ def codes(values: np.ndarray, scale: np.ndarray, kind: Kind) -> np.ndarray:
 
 def there_and_back(values: np.ndarray, scale: np.ndarray, kind: Kind) -> np.ndarray:
     """Return float32 numbers after they were quantized and dequantized."""
+    import numpy as np
+
     return np.asarray(codes(values, scale, kind).astype(np.float32) * scale)
 
 
@@ -60,6 +66,8 @@ def weight_scales(weight: np.ndarray, kind: Kind) -> np.ndarray:
 
     A floating-point type is equally precise at any scale, so one fp8 scale for the whole weight is enough.
     """
+    import numpy as np
+
     sizes = np.abs(weight)
     if kind == "fp8":
         return scales(sizes.max(), kind)
@@ -70,4 +78,6 @@ def weight_scales(weight: np.ndarray, kind: Kind) -> np.ndarray:
 
 def spread(weight_scales: np.ndarray, kind: Kind) -> np.ndarray:
     """Return the scales of a weight in a shape that broadcasts to the weight."""
+    import numpy as np
+
     return np.repeat(weight_scales, BLOCK, axis=0) if kind == "int4" else weight_scales

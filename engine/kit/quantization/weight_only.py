@@ -8,10 +8,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
-
-import numpy as np
-import onnx_ir as ir
+from typing import TYPE_CHECKING, Any
 
 from engine.kit.onnx import ir_models, mapped_weights, onnx_files, surgery
 from engine.kit.onnx.ir_models import Pipeline
@@ -23,6 +20,10 @@ from engine.kit.quantization.precisions import LeftAloneError
 from engine.kit.quantization.report import WeightOnlyReport
 from engine.runtimes.onnxruntime import matmul_nbits
 from engine.runtimes.preparation import CONTRIBUTED
+
+if TYPE_CHECKING:
+    import numpy as np
+    import onnx_ir as ir
 
 LOOKUP = "GatherBlockQuantized"
 """ONNX Runtime's operator that reads rows of a table in blocks."""
@@ -117,6 +118,8 @@ def _replace_products(nodes: list[ir.Node], weight: _Stored) -> None:
 
 def _replace_lookups(nodes: list[ir.Node], table: _Stored, names: TensorNames) -> None:
     """Put GatherBlockQuantized in the place of Gather nodes: MatMulNBits reads the same codes with an axis more."""
+    import numpy as np
+
     if not nodes:
         return
     codes, scales, zero_points = table.values
@@ -178,6 +181,8 @@ def _multiplies(node: ir.Node, place: int) -> bool:
 
 
 def _is_matrix(value: ir.Value) -> bool:
+    import onnx_ir as ir
+
     stored = surgery.tensor(value)
     return stored.dtype == ir.DataType.FLOAT and len(stored.shape) == _MATRIX
 
@@ -199,6 +204,8 @@ def pack(weight: np.ndarray, bits: int, *, outputs_first: bool = False) -> Packe
 
     The weight is read a part at a time, because it may be mapped from a file.
     """
+    import numpy as np
+
     outputs, inputs = weight.shape if outputs_first else weight.shape[::-1]
     step = max(1, _NUMBERS // inputs)
     parts = []

@@ -6,10 +6,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-
-import numpy as np
-import onnx
-import onnx_ir as ir
+from typing import TYPE_CHECKING
 
 from engine.errors import StepError
 from engine.kit.accuracy import equivalence
@@ -23,6 +20,11 @@ from engine.kit.quantization.dynamic.layer_inputs import LayerInput
 from engine.kit.quantization.report import ActivationScaling
 from engine.kit.quantization.trials import Trials
 from engine.text import reasons
+
+if TYPE_CHECKING:
+    import numpy as np
+    import onnx
+    import onnx_ir as ir
 
 _ALPHAS = (0.5, 0.65, 0.8)
 """The strengths of `activation_ranges.factors` that are tried.
@@ -169,6 +171,8 @@ def _special_tokens(model: onnx.ModelProto, sample: Mapping[str, np.ndarray]) ->
     Vocabularies begin or end with the tokens that stand around each text, such as [CLS], and these have the largest
     activations of some models.
     """
+    import numpy as np
+
     ids = sample["input_ids"]
     vocabulary = index_ranges.of(model).get("input_ids")
     if vocabulary is None:
@@ -185,6 +189,8 @@ def _chosen(
 
     The divisors are None where smoothing gains too little, the range where one range for all rows costs too much.
     """
+    import numpy as np
+
     weight = np.concatenate(weights, axis=1)
     sampled = weight[:, :: -(-weight.shape[1] // _COLUMNS)]
     errors = dict.fromkeys((None, *_ALPHAS), 0.0)
@@ -215,6 +221,8 @@ def _largest(largest: np.ndarray, factors: np.ndarray | None) -> float:
 
 def _error(rows: np.ndarray, weight: np.ndarray, largest: np.ndarray | np.float32) -> float:
     """Return the mean square error of the products of rows and a weight with the given range, or a range a row."""
+    import numpy as np
+
     step = np.maximum(largest, np.float32(1e-30)) / _STEPS
     rounded = np.clip(np.rint(rows / step), -_STEPS, _STEPS) * step
     return float(np.square((rounded - rows) @ weight).mean())

@@ -6,12 +6,14 @@
 
 from __future__ import annotations
 
-import numpy as np
-import onnx_ir as ir
+from typing import TYPE_CHECKING
 
 from engine.kit.onnx import surgery
 from engine.kit.onnx.surgery import TensorNames
 from engine.runtimes.preparation import CONTRIBUTED
+
+if TYPE_CHECKING:
+    import onnx_ir as ir
 
 OPSET = 23
 """The first opset with the operator Attention."""
@@ -73,6 +75,8 @@ class _Writer:
 
     def stored(self, whole: ir.Value, axis: int) -> list[ir.Value]:
         """Return the thirds of a stored weight or bias; those that several attentions share are stored once."""
+        import numpy as np
+
         if whole not in self.thirds:
             thirds = zip(_PARTS, np.split(surgery.numbers(whole), len(_PARTS), axis=axis), strict=True)
             self.thirds[whole] = [
@@ -83,6 +87,9 @@ class _Writer:
 
     def mask(self, mask: ir.Value, node: ir.Node) -> ir.Value:
         """Return a mask [batch, sequence] as booleans [batch, 1, sequence, sequence], as Attention needs it."""
+        import numpy as np
+        import onnx_ir as ir
+
         if mask in self.masks:
             return self.masks[mask]
         name = self.names.free(f"{mask.name}_of_attention")

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from tempfile import TemporaryDirectory
-
-import onnx
-import onnx_ir as ir
+from typing import TYPE_CHECKING
 
 from engine.kit.accuracy import equivalence
 from engine.kit.onnx import ir_models, mapped_weights, onnx_files, opsets
@@ -18,6 +16,10 @@ from engine.kit.quantization.precisions import LeftAloneError
 from engine.kit.quantization.report import ActivationScaling, DynamicReport, Left
 from engine.runtimes.onnxruntime import session as ort
 from engine.runtimes.onnxruntime import session_options
+
+if TYPE_CHECKING:
+    import onnx
+    import onnx_ir as ir
 
 _DISABLED_FUSIONS = ("SkipLayerNormFusion",)
 

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-
-import numpy as np
-import onnx_ir as ir
+from typing import TYPE_CHECKING
 
 from engine.kit.onnx import opsets, surgery
 from engine.kit.onnx.surgery import TensorNames
 from engine.runtimes.preparation import CONTRIBUTED
+
+if TYPE_CHECKING:
+    import numpy as np
+    import onnx_ir as ir
 
 _STEPS, _MIDDLE = 127, 128
 """The largest distance from the zero point of a symmetric uint8, and this zero point.
@@ -91,6 +93,8 @@ class _Writer:
 
     def fix_ranges(self, nodes: Sequence[ir.Node], largest: float) -> None:
         """Give the input of QAttention nodes a stored scale in place of one that is computed at each run."""
+        import numpy as np
+
         for node in nodes:
             value = _input(node)
             dynamic = value.producer()
@@ -107,6 +111,8 @@ class _Writer:
 
     def with_range(self, products: Sequence[ir.Node], largest: float) -> None:
         """Round the input of some MatMuls in one range for all inputs; a bias is added by the product's own kernel."""
+        import numpy as np
+
         value = _input(products[0])
         scale, zero = self.constant(np.float32(largest / _STEPS)), self.constant(np.uint8(_MIDDLE))
         name = self.names.free(f"{value.name}_rounded")
@@ -122,6 +128,8 @@ class _Writer:
 
         The range of a row is symmetric if no bound below the values is known.
         """
+        import numpy as np
+
         value = _input(products[0])
         name = self.names.free(f"{value.name}_rows")
         zero = {None: _MIDDLE, 0.0: 0}.get(least, _BELOW)
@@ -149,6 +157,8 @@ class _Writer:
 
     def rounded(self, name: str, value: ir.Value, scales: ir.Value, zero: ir.Value | None, width: int) -> list[ir.Node]:
         """Return the nodes that round each row of `width` values with its scale in `scales`; the last gives uint8."""
+        import numpy as np
+
         if self.opset < _BLOCKS:
             even = surgery.node("Div", [value, scales], f"{name}_even", f"{name}_Div")
             inputs = [*even.outputs, self.constant(np.float32(1)), zero or self.constant(np.uint8(0))]
@@ -197,12 +207,16 @@ class _Writer:
 
     def last_axis(self) -> tuple[list[ir.Value], dict[str, Sequence[int]]]:
         """Return the inputs and the attributes with which ReduceMax takes the last axis, in the model's opset."""
+        import numpy as np
+
         if self.opset < _AXES_AS_INPUT:
             return [], {"axes": [-1]}
         return [self.constant(np.array([-1], np.int64))], {}
 
     def constant(self, number: np.generic | np.ndarray) -> ir.Value:
         """Return a stored number."""
+        import numpy as np
+
         array = np.asarray(number)
         key = f"rounding_{array.dtype}_{'_'.join(map(str, array.reshape(-1)))}"
         if key not in self.constants:
@@ -239,6 +253,8 @@ def by_column(weight: np.ndarray, *, reduce_range: bool) -> tuple[np.ndarray, np
 
     The scale of a column maps the column's largest absolute value to the largest integer, so the zero point is 0.
     """
+    import numpy as np
+
     most = _REDUCED if reduce_range else _LARGEST
     largest = np.zeros(weight.shape[1], np.float32)
     for rows in _chunks(weight):

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
-
-import numpy as np
-import onnx_ir as ir
+from typing import TYPE_CHECKING
 
 from engine.kit.onnx import onnx_files, opsets, surgery
 from engine.kit.onnx.surgery import TensorNames
 from engine.kit.quantization.half import signatures
 from engine.kit.quantization.half.ranges import FLOAT
 from engine.kit.quantization.half.signatures import Kind, Slots
+
+if TYPE_CHECKING:
+    import numpy as np
+    import onnx_ir as ir
 
 _SCALES = {"QuantizeLinear": 1, "DequantizeLinear": 1}
 """For each operator of a Q/DQ pair, the index of the input that holds the scale."""
@@ -99,6 +101,8 @@ class _Conversion:
 
     def _single(self, value: ir.Value, reader: ir.Node | None) -> ir.Value:
         """Return the float32 form of a value; the first call for a lowered value adds a cast in front of a reader."""
+        import onnx_ir as ir
+
         if value not in self.old_names:
             return value
         if value not in self.singles:
@@ -118,11 +122,15 @@ class _Conversion:
 
 def rounded(values: np.ndarray, kind: Kind) -> np.ndarray:
     """Return float32 numbers in half precision; numbers beyond the range of the half precision become infinite."""
+    import numpy as np
+
     with np.errstate(over="ignore"):
         return values.astype(_type(kind).dtype.numpy())
 
 
 def _type(kind: Kind) -> ir.TensorType:
+    import onnx_ir as ir
+
     return ir.TensorType(ir.DataType.FLOAT16 if kind == "fp16" else ir.DataType.BFLOAT16)
 
 
@@ -131,10 +139,15 @@ def _lowered(values: np.ndarray, kind: Kind, *, scale: bool) -> np.ndarray:
 
     A quantization scale that would be rounded to 0 becomes the smallest number above 0.
     """
+    import numpy as np
+
     return rounded(np.maximum(values, np.float32(signatures.SMALLEST[kind])) if scale else values, kind)
 
 
 def _retype(node: ir.Node, kind: Kind) -> None:
+    import numpy as np
+    import onnx_ir as ir
+
     if node.op_type == "Cast":
         node.attributes.add(ir.AttrInt64("to", int(_type(kind).dtype)))
     elif node.op_type in {"Constant", "ConstantOfShape"}:

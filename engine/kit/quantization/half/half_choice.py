@@ -6,9 +6,7 @@ from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-
-import numpy as np
-import onnx_ir as ir
+from typing import TYPE_CHECKING
 
 from engine.kit.onnx import opsets, surgery
 from engine.kit.quantization.half import signatures
@@ -16,6 +14,9 @@ from engine.kit.quantization.half.ranges import Ranges
 from engine.kit.quantization.half.signatures import Kind, Slots
 from engine.kit.quantization.matmul_work import MATRIX
 from engine.kit.quantization.report import Kept
+
+if TYPE_CHECKING:
+    import onnx_ir as ir
 
 LARGEST: Mapping[Kind, float] = {"fp16": 65504.0, "bf16": 3.3895e38}
 """The largest numbers of fp16 (IEEE 754 binary16) and of bf16 (the upper half of IEEE 754 binary32)."""
@@ -191,6 +192,8 @@ class _Chooser:
 
     def _vanishing(self) -> set[str]:
         """Return the names of the nonzero scalar constants that half precision would round to zero."""
+        import numpy as np
+
         vanishing = set()
         stored = {name: value.const_value for name, value in self.model.graph.initializers.items()}
         for node in self.model.graph:

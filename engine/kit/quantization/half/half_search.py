@@ -6,9 +6,7 @@ import itertools
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-
-import numpy as np
-import onnx_ir as ir
+from typing import TYPE_CHECKING
 
 from engine.kit.inputs.cases import Case
 from engine.kit.onnx import surgery
@@ -21,6 +19,10 @@ from engine.kit.quantization.half.ranges import Ranges
 from engine.kit.quantization.half.signatures import Kind
 from engine.kit.quantization.keep_in import NOTHING, NamedLayers
 from engine.kit.quantization.report import HalfReport, HalfTry, NodeCounts
+
+if TYPE_CHECKING:
+    import numpy as np
+    import onnx_ir as ir
 
 GOAL = 0.9995
 """The cosine against float32 that the worst sample must reach before the search ends."""

@@ -6,9 +6,6 @@ import math
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-import numpy as np
-import onnx_ir as ir
-
 from engine.kit.onnx import surgery
 from engine.kit.quantization.half import half_choice
 from engine.kit.quantization.half.ranges import Ranges
@@ -16,6 +13,9 @@ from engine.kit.quantization.half.signatures import Kind
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    import numpy as np
+    import onnx_ir as ir
 
 BEYOND = 1e30
 """A constant above the magnitude 1e30 stands for infinity, because no weight is so large."""
@@ -45,6 +45,8 @@ def saturate(model: ir.Model) -> list[str]:
 
     A constant is replaced only where all nodes that read the constant lead to attention scores.
     """
+    import onnx_ir as ir
+
     saturated = []
     for value, node in _constants(model):
         tensor = surgery.tensor(value) if node is None else _tensor(node)
@@ -73,11 +75,15 @@ def _constants(model: ir.Model) -> Iterator[tuple[ir.Value, ir.Node | None]]:
 
 def _tensor(node: ir.Node) -> ir.TensorProtocol | None:
     """Return the tensor or the single number that a constant node holds; None for another kind of constant."""
+    import onnx_ir as ir
+
     number = node.attributes.get_float("value_float", None)
     return node.attributes.get_tensor("value", None) if number is None else ir.tensor(number, dtype=ir.DataType.FLOAT)
 
 
 def _finite(values: np.ndarray) -> np.ndarray:
+    import numpy as np
+
     return np.where(abs(values) > BEYOND, np.copysign(np.float32(STAND_IN), values), values).astype(np.float32)
 
 
@@ -147,11 +153,15 @@ def _powers(node: ir.Node, measured: Ranges, limit: float) -> tuple[int, int]:
 
 def _smaller(graph: ir.Graph, weight: ir.Value, power: int) -> ir.Value:
     """Store a copy of a weight, divided by a power of two, and return it; other nodes may read the weight."""
+    import numpy as np
+
     name = f"{weight.name}_over_two_to_the_{power}"
     return _stored(graph, name, lambda: surgery.numbers(weight) * np.float32(2.0**-power))
 
 
 def _constant(graph: ir.Graph, power: int) -> ir.Value:
+    import numpy as np
+
     name = f"two_to_the_{power}".replace("-", "minus_")
     return _stored(graph, name, lambda: np.array(2.0**power, np.float32))
 

@@ -8,15 +8,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
-import onnx
-import onnx_ir as ir
-
 from engine.kit.onnx import ir_models, shapes, surgery
 from engine.kit.quantization import trials
 from engine.runtimes.onnxruntime import session as ort
 
 if TYPE_CHECKING:
+    import numpy as np
+    import onnx_ir as ir
+
     Inputs = Mapping[str, np.ndarray]
 
 FLOAT = "tensor(float)"
@@ -66,6 +65,8 @@ def tensor_types(model: ir.Model, scratch: Path) -> dict[str, str]:
     ONNX's shape inference does not know. Raises StepError where ONNX Runtime
     cannot open the copy of the model.
     """
+    import onnx
+
     message = ir_models.proto(model)
     skeleton = shapes.skeleton(message)
     del skeleton.graph.output[:]
@@ -103,6 +104,9 @@ def _watchers(value: ir.Value, number: int) -> list[ir.Node]:
 
 
 def _stored(model: ir.Model) -> dict[str, float]:
+    import numpy as np
+    import onnx_ir as ir
+
     return {
         name: float(np.abs(surgery.numbers(value)).max(initial=0))
         for name, value in model.graph.initializers.items()
@@ -111,4 +115,6 @@ def _stored(model: ir.Model) -> dict[str, float]:
 
 
 def _type(number: int) -> str:
+    import onnx
+
     return f"tensor({onnx.TensorProto.DataType.Name(number).lower()})"

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-
-import numpy as np
-import onnx_ir as ir
+from typing import TYPE_CHECKING
 
 from engine.errors import StepError
 from engine.kit.onnx import surgery
@@ -15,6 +13,10 @@ from engine.kit.onnx.onnx_files import Input
 from engine.kit.quantization import matmul_work
 from engine.kit.quantization.low_bits import BLOCK, Kind
 from engine.kit.quantization.trials import Trials
+
+if TYPE_CHECKING:
+    import numpy as np
+    import onnx_ir as ir
 
 TOKENS = 128
 """The number of tokens in the row for which the multiplications of each MatMul are counted.
@@ -59,6 +61,8 @@ class Weights:
 
     def shape(self, name: str) -> tuple[int, ...] | None:
         """Return the extents of a float32 constant; None for a tensor that is no float32 constant."""
+        import onnx_ir as ir
+
         tensor, turned = self._constant(name)
         if tensor is None or tensor.dtype != ir.DataType.FLOAT:
             return None
@@ -176,6 +180,8 @@ def _unfit_convolution(node: ir.Node, left: str, right: str, weights: Weights) -
 
 def _stretched(inputs: Mapping[str, Input], sample: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     """Return a sample cut to one row, with its other free axes cut or repeated to 128 entries."""
+    import numpy as np
+
     stretched = {}
     for name, value in inputs.items():
         extents = [

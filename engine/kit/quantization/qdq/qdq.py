@@ -8,8 +8,6 @@ from pathlib import Path
 from tempfile import mkdtemp
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from engine.kit.onnx import ir_models
 from engine.kit.onnx.ir_models import Pipeline
 from engine.kit.onnx.passes import linear_layers
@@ -25,6 +23,7 @@ from engine.kit.quantization.report import Left, QdqReport, Quantized
 from engine.kit.quantization.trials import Trials, held_out, rows_apart
 
 if TYPE_CHECKING:
+    import numpy as np
     import onnxruntime
 
 _JUDGES = 32
@@ -119,6 +118,8 @@ def scaled(
     **tried: Any,
 ) -> dict[Group, Scaling]:
     """Return the smoothing and the scale of each group's input; `tried` is passed on to `activation_ranges.choose`."""
+    import numpy as np
+
     convolved = {group.source for group in groups if group.is_convolution}
     sources = [group.source for group in groups]
     observations = activation_ranges.observe(trials, sources, samples, channels_first=convolved)
@@ -136,6 +137,8 @@ def scaled(
 
 def _matrix(weight: np.ndarray, group: Group) -> np.ndarray:
     """Return a weight as a matrix [input channels, outputs]; each place of a convolution's window has outputs."""
+    import numpy as np
+
     if not group.is_convolution:
         return weight
     return np.moveaxis(weight, 1, 0).reshape(weight.shape[1], -1)
@@ -173,6 +176,8 @@ def with_shortened(samples: Sequence[Mapping[str, np.ndarray]], *, every: int) -
     samples. When all-MiniLM-L6-v2 was calibrated without shortened copies, its cosines were lowest for the texts "No."
     and "Great!". A sample that is no text, is padded, or is already short gets no shortened copy.
     """
+    import numpy as np
+
     extended: list[Mapping[str, np.ndarray]] = []
     lengths = 0
     for number, sample in enumerate(samples):

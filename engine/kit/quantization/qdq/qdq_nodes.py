@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-
-import numpy as np
-import onnx_ir as ir
+from typing import TYPE_CHECKING
 
 from engine.kit.onnx import surgery
 from engine.kit.onnx.surgery import TensorNames
@@ -14,6 +12,10 @@ from engine.kit.quantization import low_bits
 from engine.kit.quantization.activation_ranges import Scaling
 from engine.kit.quantization.low_bits import BLOCK, CODES, Kind
 from engine.kit.quantization.qdq.matmuls import CONVOLUTION, Group, Weights
+
+if TYPE_CHECKING:
+    import numpy as np
+    import onnx_ir as ir
 
 _SCALED_BY_CHANNEL = {"LayerNormalization": (1, 2), "RMSNormalization": (1,)}
 """Normalizations, and the indices of their inputs that multiply or shift each channel."""
@@ -81,6 +83,8 @@ class _Insertion:
 
     def _activation(self, reader: ir.Node, source: ir.Value, group: Group, scaling: Scaling) -> ir.Value:
         """Add nodes that smooth and quantize the group's input in front of a reader; return the resulting value."""
+        import onnx_ir as ir
+
         value = source
         if scaling.factors is not None and not self._folded(source, group, scaling.factors):
             inverse = self._store(f"{group.source}_smoothing", 1 / scaling.factors)
@@ -158,5 +162,7 @@ def _is_alone(source: ir.Value, group: Group) -> bool:
 
 def _describe(value: ir.Value, like: ir.Value, dtype: ir.DataType) -> None:
     """Give a new value the shape of the value `like`, if the model states that shape."""
+    import onnx_ir as ir
+
     if like.type is not None:
         value.type, value.shape = ir.TensorType(dtype), like.shape

@@ -12,10 +12,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-
-import onnx_ir as ir
+from typing import TYPE_CHECKING
 
 from engine.kit.onnx import surgery
+
+if TYPE_CHECKING:
+    import onnx_ir as ir
 
 CONVOLUTION = "Conv"
 KINDS = (CONVOLUTION, "Gemm", "MatMul")

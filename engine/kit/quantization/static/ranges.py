@@ -7,15 +7,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import numpy as np
-import onnx_ir as ir
-
 from engine.kit.onnx import surgery
 from engine.kit.quantization import trials
 from engine.runtimes.onnxruntime import session as ort
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    import numpy as np
+    import onnx_ir as ir
 
 _VALUES = 2048
 """The number of values of a tensor that are stored for each sample, at places that a fixed seed chooses."""
@@ -52,6 +52,8 @@ def observe(
     ONNX Runtime runs a copy of the model, whose outputs are the numbers that are observed, so that no tensor leaves
     the run as a whole. Raises StepError where the model cannot run on the samples.
     """
+    import numpy as np
+
     session = trials.opened(_watching(model.clone(), names), scratch)
     runs: dict[str, list[tuple[float, float, np.ndarray]]] = {name: [] for name in names}
     for sample in samples:
@@ -76,6 +78,8 @@ def widest(observation: TensorValues) -> ByteRange:
 
 def closest(observation: TensorValues) -> ByteRange:
     """Return the range with the least mean square error of the stored values; of equal ones the widest."""
+    import numpy as np
+
     values = observation.values.astype(np.float64)
 
     def error(margin: float) -> float:
@@ -87,6 +91,8 @@ def closest(observation: TensorValues) -> ByteRange:
 
 
 def _range(observation: TensorValues, margin: float) -> ByteRange:
+    import numpy as np
+
     width = (observation.largest - observation.smallest) * margin
     scale = np.float32(width / _CODES) if width > 0 else np.float32(0)
     if not scale > 0:
@@ -100,6 +106,8 @@ _PARTS = ("smallest", "largest", "values")
 
 def _watching(model: ir.Model, names: Sequence[str]) -> ir.Model:
     """Give a model the observed numbers as its only outputs; `model` is changed."""
+    import numpy as np
+
     graph = model.graph
     values = surgery.values(graph)
     generator = random.Random(_SEED)  # noqa: S311  no secrets; numpy may change its generators from version to version

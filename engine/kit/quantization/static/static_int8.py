@@ -10,9 +10,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-import numpy as np
-import onnx_ir as ir
-
 from engine.kit.onnx import ir_models, mapped_weights, onnx_files, surgery
 from engine.kit.onnx.ir_models import Pipeline
 from engine.kit.quantization import fidelity, matmul_work, precisions, trials
@@ -26,6 +23,8 @@ from engine.kit.quantization.static.ranges import ByteRange, TensorValues
 from engine.runtimes.onnxruntime import session as ort
 
 if TYPE_CHECKING:
+    import numpy as np
+    import onnx_ir as ir
     import onnxruntime
 
 _APART = (

@@ -7,14 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-
-import numpy as np
-import onnx_ir as ir
+from typing import TYPE_CHECKING
 
 from engine.kit.onnx import surgery
 from engine.kit.onnx.surgery import TensorNames
 from engine.kit.quantization.static.layers import StaticLayer
 from engine.kit.quantization.static.ranges import ByteRange
+
+if TYPE_CHECKING:
+    import numpy as np
+    import onnx_ir as ir
 
 OLDEST_OPSET = 13
 """The first opset in which DequantizeLinear takes a scale per channel."""
@@ -71,6 +73,8 @@ class _Insertion:
 
     def output(self, value: ir.Value) -> None:
         """Quantize a tensor for all of its readers, and for the user where it is an output of the model."""
+        import onnx_ir as ir
+
         name = value.name or ""
         quantize, dequantize = self._pair(value, name)
         codes = quantize.outputs[0]
@@ -80,6 +84,8 @@ class _Insertion:
 
     def weights(self, node: ir.Node, layer: StaticLayer) -> None:
         """Let a layer read its weights from integers with a scale per output channel, and so its bias."""
+        import numpy as np
+
         weight, bias = node.inputs[1], node.inputs[2] if layer.has_bias else None
         if weight is None:
             raise ValueError(f"{layer.result} has no weights")
@@ -102,6 +108,8 @@ class _Insertion:
 
     def _stored(self, reader: ir.Node, name: str, codes: np.ndarray, scales: np.ndarray, axis: int) -> ir.Value:
         """Store integers and their scales, and return the dequantized value, computed in front of a reader."""
+        import numpy as np
+
         zeros = np.zeros(len(scales), codes.dtype)
         parts: dict[str, np.ndarray] = {"quantized": codes, "scale": scales, "zero": zeros}
         inputs = [surgery.store(self.graph, self.names.free(f"{name}_{part}"), each) for part, each in parts.items()]
@@ -111,6 +119,9 @@ class _Insertion:
         return node.outputs[0]
 
     def _pair(self, value: ir.Value, name: str) -> tuple[ir.Node, ir.Node]:
+        import numpy as np
+        import onnx_ir as ir
+
         chosen = self.ranges[name]
         scale = surgery.store(self.graph, self.names.free(f"{name}_scale"), np.array(chosen.scale))
         zero = surgery.store(self.graph, self.names.free(f"{name}_zero"), np.array(chosen.zero))
