@@ -159,7 +159,6 @@ class Bench(Step):
         return {name: value for name, value in super().options().items() if name not in unused}
 
     def code_used(self) -> tuple[str, ...]:
-        """Return the names of the modules whose code is part of the key: of the step, the runtimes, task and server."""
         rivals = (module for rival in self.against for module in registry.find(rival.runtime).code())
         task = tasks.modules(self.task) if any(map(of_checkpoint, self.against)) else ()
         served = () if self.serving is None else (_SERVER, *self.serving.code_used())
@@ -167,11 +166,9 @@ class Bench(Step):
         return tuple(dict.fromkeys((*super().code_used(), *self.execution.code, *rivals, *task, *served, *mixed)))
 
     def hardware(self) -> Hardware | None:
-        """Return the GPU that the model runs on; None for a model that runs on the CPU."""
         return self.execution.needs
 
     def tools_used(self) -> tuple[str, ...]:
-        """Return the Python packages of the runtimes that run the models: the recipe's and the rivals' runtimes."""
         tools = [*onnx_files.TOOLS, *self.execution.tools]
         for rival in self.against:
             tools += registry.find(rival.runtime).rival_tools(library=image_input.library(self.images))
@@ -180,7 +177,6 @@ class Bench(Step):
         return tuple(dict.fromkeys(tools))
 
     def facts_used(self) -> tuple[str, ...]:
-        """Return the names of the facts on which a latency depends: CPU, builds of runtimes and, on a GPU, the GPU."""
         run = (self.execution.by, *(registry.find(rival.runtime) for rival in self.against))
         further = (fact for runtime in run for fact in runtime.latency_facts(self.execution))
         server = () if self.serving is None else ("triton.server",)

@@ -46,7 +46,6 @@ class ChooseRuntime(Bounded):
         return cls.with_bounds(recipe, candidates=candidates).model_copy(update={"opt": {}, **counted})
 
     def models_of(self) -> Mapping[str, str]:
-        """Return the parameters of `run` with the candidates' models."""
         return {candidates_of.parameter(name): name for name in self.candidates}
 
     def inputs_used(self) -> tuple[str, ...]:

@@ -96,11 +96,9 @@ class Export(Step):
         return cls(task=model.task, num_labels=model.num_labels, random_head=model.random_head, images=recipe.images)
 
     def code_used(self) -> tuple[str, ...]:
-        """Return the modules whose code is part of the key: the step's own, and the modules of the model's task."""
         return (*super().code_used(), *tasks.modules(self.task))
 
     def tools_used(self) -> tuple[str, ...]:
-        """Return the Python packages that trace the model, and the model's library: transformers or timm."""
         # The checkpoint's own tokenizer tells which inputs the graph has.
         by_tokenizer = own_tokenizer.TOOLS if self.images is None else ()
         return (*self.tools, *by_tokenizer, image_input.library(self.images))

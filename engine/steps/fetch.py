@@ -64,7 +64,6 @@ class Fetch(Step):
         )
 
     def tools_used(self) -> tuple[str, ...]:
-        """Return the Python packages that convert pickles, or write ONNX files; none where files are only copied."""
         if self.source.uri.lower().endswith(".onnx"):
             return ir_models.TOOLS
         return self.tools if self.weights == "pickle-tensors-only" else ()
@@ -116,7 +115,8 @@ class Fetch(Step):
         weights.check(out, names)
         if any((out / name).is_file() for name in (model_files.PICKLE, model_files.PICKLE_INDEX)):
             pickles.convert(out)
-        named = source if isinstance(source, str) else _without_path(self.source.uri)
+        named = source if isinstance(source, str) else self.source.uri
+        named = "a local file or directory" if named.startswith("file:") else named  # paths differ between machines
         known = self.licenses_at(license=license, tokenizer_license=tokenizer_license)
         return replace(describe(out), source=named, licenses=known)
 
@@ -213,7 +213,3 @@ def _described(out: Path, names: Sequence[str]) -> GraphFacts:
         axes={name: tuple(shape) for name, shape in checkpoint.axes(out).items()},
         width=width if isinstance(width, int) else None,
     )
-
-
-def _without_path(uri: str) -> str:
-    return "a local file or directory" if uri.startswith("file:") else uri

@@ -77,15 +77,12 @@ class InductorBuild(Step):
         })  # fmt: skip
 
     def hardware(self) -> Hardware | None:
-        """Return the GPU on which the model is compiled; None for a model on a CPU."""
         return self.execution.needs
 
     def code_used(self) -> tuple[str, ...]:
-        """Return the modules whose code is part of the key: the step's own, and the modules of the model's task."""
         return (*super().code_used(), *tasks.modules(self.task))
 
     def tools_used(self) -> tuple[str, ...]:
-        """Return the Python packages that load and compile the model."""
         by_tokenizer = own_tokenizer.TOOLS if self.images is None else ()
         return (*self.tools, *by_tokenizer, image_input.library(self.images))
 
@@ -119,7 +116,6 @@ class InductorBuild(Step):
             raise JudgementError("AOTInductor cannot have this model", [report.refused], compilation.OTHER)
 
     def as_candidate(self) -> Self:
-        """Return the step that lets a plan with several runtimes do without the compiled model."""
         return self.model_copy(update={"candidate": True})
 
     def _written(self, out: Path, checkpoint: Path) -> InductorReport:

@@ -84,7 +84,6 @@ class MeasureLayouts(Step):
         )
 
     def hardware(self) -> Hardware | None:
-        """Return the GPU that runs the packages; None for packages on a CPU."""
         return self.gpu
 
     @property
@@ -92,18 +91,15 @@ class MeasureLayouts(Step):
         return self.serving.execution.model_copy(update={"hardware": self.gpu})
 
     def tools_used(self) -> tuple[str, ...]:
-        """Return the Python packages that write and ask the packages, and those that run the model."""
         tools = (*onnx_files.TOOLS, "protobuf", "tokenizers", "tritonclient", *self._execution.tools)
         return tuple(dict.fromkeys(tools))
 
     def facts_used(self) -> tuple[str, ...]:
-        """Return the names of the facts on which the figures depend: processor, the runtime's builds and server."""
         execution = self._execution
         latency = execution.by.latency_facts(execution)
         return tuple(dict.fromkeys((*self.facts, *execution.facts, *latency, "triton.server")))
 
     def code_used(self) -> tuple[str, ...]:
-        """Return the modules whose code is a row of the key: of the step, the server and what is served."""
         return (*super().code_used(), _SERVER, *self.serving.code_used())
 
     def run(self, out: Path, *, compiled: Path, exported: Path, checkpoint: Path) -> LayoutsReport:

@@ -87,24 +87,19 @@ class MeasureRuntimes(Step):
         )
 
     def hardware(self) -> Hardware | None:
-        """Return the GPU that runs the models; None for models that run on the CPU."""
         return self.execution.needs
 
     def models_of(self) -> Mapping[str, str]:
-        """Return the parameters of `run` with the candidates' models."""
         return {parameter(name): name for name in self.candidates}
 
     def tools_used(self) -> tuple[str, ...]:
-        """Return the Python packages that run the models of all candidates, and those that read the graph."""
         return tuple(dict.fromkeys((*onnx_files.TOOLS, *self.execution.tools)))
 
     def facts_used(self) -> tuple[str, ...]:
-        """Return the names of the facts on which the figures depend: the CPU, the GPU, the builds of the runtimes."""
         latency = self.execution.by.latency_facts(self.execution)
         return tuple(dict.fromkeys((*self.facts, *self.execution.facts, *latency)))
 
     def code_used(self) -> tuple[str, ...]:
-        """Return the modules whose code is a row of the key: of the step, the candidates and the task."""
         return (*super().code_used(), *self.execution.code, *tasks.modules(self.task))
 
     def run(self, out: Path, *, reference: Path, exported: Path, checkpoint: Path, **models: Path) -> CandidatesReport:

@@ -93,7 +93,6 @@ class OpenvinoBuild(Calibrated):
         return cls.calibrating(recipe, precision="int8", shapes=shapes, keep_in=recipe.quantize.get("keep_in", {}))
 
     def tools_used(self) -> tuple[str, ...]:
-        """Return the Python packages that write the model; for int8 also NNCF, and `tokenizers` for texts."""
         nncf = ("nncf",) if self.precision == "int8" else ()
         return (*self.tools, *nncf, *(("tokenizers",) if self.reads_texts or self.shapes else ()))
 
@@ -128,7 +127,6 @@ class OpenvinoBuild(Calibrated):
             raise JudgementError("OpenVINO cannot have this model", [report.refused], hint)
 
     def as_candidate(self) -> Self:
-        """Return the step that lets a plan with several runtimes do without OpenVINO's model."""
         return self.model_copy(update={"candidate": True})
 
     def _written(self, out: Path, checked: Path, checkpoint: Path | None, samples: Path | None) -> OpenvinoReport:

@@ -65,11 +65,9 @@ class Package(Step):
         )
 
     def code_used(self) -> tuple[str, ...]:
-        """Return the names of the modules whose code is part of the key: of the step, the runtime, task and answers."""
         return (*super().code_used(), *self.serving.code_used())
 
     def tools_used(self) -> tuple[str, ...]:
-        """Return the Python packages that write the folders, and those whose versions the folders' models need."""
         tools = (*self.tools, *self.serving.execution.package_tools)
         return (*tools, "pillow") if image_input.modality(self.serving.images) is Modality.IMAGE else tools
 

@@ -41,13 +41,14 @@ Lower = Literal["fp16", "bf16", "int8", "fp8", "int4"]
 
 WeightsOnly = Literal["int4 weights", "int8 weights"]
 
+_ROOM = "engine.kit.quantization"
 _DYNAMIC, _STATIC, _WEIGHT_ONLY = "dynamic.dynamic_int8", "static.static_int8", "weight_only"
 _QDQ, _HALF, _SIGNATURES = "qdq.qdq", "half.half_search", "half.signatures"
 _PARTS: Mapping[str, tuple[str, ...]] = {
     "dynamic": (_DYNAMIC, _STATIC), "int4 weights": (_WEIGHT_ONLY,), "int8 weights": (_WEIGHT_ONLY,),
     "fp16": (_HALF,), "bf16": (_HALF,), "int8": (_QDQ, _HALF), "fp8": (_QDQ, _HALF), "int4": (_QDQ, _HALF),
 }  # fmt: skip
-"""The modules of engine/kit/quantization that quantize in a way; the key of a job covers those of its own way."""
+"""The modules of `_ROOM` that quantize in a way; the key of a job covers those of its own way."""
 _BITS: Mapping[str, int] = {"int4 weights": 4, "int8 weights": 8}
 _WITHOUT_VNNI = frozenset({"avx2", "avx512"})
 
@@ -125,12 +126,11 @@ class Quantize(Calibrated):
         return self.way
 
     def tools_used(self) -> tuple[str, ...]:
-        """Return the Python packages that change the graph, and `tokenizers` where calibration reads texts."""
         return (*self.tools, "tokenizers") if self.reads_texts else self.tools
 
     def code_used(self) -> tuple[str, ...]:
         """Return the modules that quantize in the way of this step."""
-        return tuple(map(_module, _PARTS[self.way]))
+        return tuple(f"{_ROOM}.{part}" for part in _PARTS[self.way])
 
     def inputs_used(self) -> tuple[str, ...]:
         """Return the step's inputs: the model, what calibration needs, and the graph with the names in `keep_in`."""
@@ -195,7 +195,6 @@ class Quantize(Calibrated):
     def _quantized(
         self, fused: Path, out: Path, checkpoint: Path | None, samples: Path | None, kept: NamedLayers
     ) -> QuantizeReport:
-        """Quantize a graph in float32 for a CPU."""
         if self.way in _BITS:
             return _part(_WEIGHT_ONLY).quantize(fused, out, bits=_BITS[self.way], keep_in=kept)  # type: ignore[no-any-return]
         static_int8 = _part(_STATIC)
@@ -229,13 +228,8 @@ class Quantize(Calibrated):
         return ir_models.proto(passes.model), replace(quantized, rest=rest)
 
 
-def _module(part: str) -> str:
-    return f"engine.kit.quantization.{part}"
-
-
 def _part(part: str) -> Any:
-    """Import a module of `_PARTS`."""
-    return importlib.import_module(_module(part))
+    return importlib.import_module(f"{_ROOM}.{part}")
 
 
 def _takes_texts(recipe: Recipe) -> bool:

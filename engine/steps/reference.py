@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -107,11 +108,9 @@ class Reference(Step):
         )
 
     def code_used(self) -> tuple[str, ...]:
-        """Return the modules whose code is part of the key: the step's own, and the modules of the original's task."""
         return (*super().code_used(), *tasks.modules(self.task))
 
     def tools_used(self) -> tuple[str, ...]:
-        """Return the Python packages that run the original and prepare its inputs; numpy draws random inputs."""
         if image_input.modality(self.images) is Modality.IMAGE:
             return ("torch", image_input.library(self.images), "numpy", "pillow", "safetensors", "torchvision")
         if self.onnx:
@@ -173,7 +172,8 @@ def _answered(original: Original, unanswered: Sequence[Case]) -> Iterator[Case]:
     tried: set[str] = set()
     for number, sample in enumerate(unanswered, 1):
         try:
-            case = _completed(original, sample)
+            with _explained(original, sample):
+                case = replace(sample, inputs=original.complete(sample.inputs))
             outputs = _answer(original, case)
         except StepError:
             if sample.kind not in cases.JOINED:
@@ -196,27 +196,23 @@ def _answered(original: Original, unanswered: Sequence[Case]) -> Iterator[Case]:
         yield case
 
 
-def _completed(original: Original, case: Case) -> Case:
+@contextlib.contextmanager
+def _explained(original: Original, case: Case) -> Iterator[None]:
+    """Turn an error of PyTorch or ONNX Runtime, whichever runs the original, into a StepError that names the case."""
     try:
-        return replace(case, inputs=original.complete(case.inputs))
-    except Exception as error:  # of PyTorch
+        yield
+    except Exception as error:
         raise _failure(original, case, error) from error
 
 
 def _answer(original: Original, case: Case) -> dict[str, np.ndarray]:
     """Return the original's outputs, for a sample of text on what the checkpoint's own tokenizer makes of the text."""
-    try:
-        if original.answer_user is not None and case.own_inputs is not None:
-            return original.answer_user(_with_decoder_tokens(case))
-        return original.answer(case.inputs)
-    except Exception as error:  # of PyTorch or ONNX Runtime, whichever runs
-        raise _failure(original, case, error) from error
-
-
-def _with_decoder_tokens(case: Case) -> dict[str, np.ndarray]:
-    """Return the own inputs of a case, and the tokens for an encoder-decoder's decoder, which no tokenizer gives."""
-    decoder = {name: array for name, array in case.inputs.items() if name == modules.DECODER_TOKENS}
-    return {**decoder, **(case.own_inputs or {})}
+    with _explained(original, case):
+        if original.answer_user is None or case.own_inputs is None:
+            return original.answer(case.inputs)
+        # No tokenizer gives the tokens for an encoder-decoder's decoder.
+        decoder = {name: array for name, array in case.inputs.items() if name == modules.DECODER_TOKENS}
+        return original.answer_user({**decoder, **case.own_inputs})
 
 
 def _refuse_chance(original: Original, case: Case, first: Mapping[str, np.ndarray]) -> None:

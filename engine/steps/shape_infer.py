@@ -83,7 +83,13 @@ def _infer(model: onnx.ModelProto, skeleton: onnx.ModelProto) -> Literal["symbol
 
     Returns the name of the inference that found new shapes, or "none" where none found any.
     """
-    for name, infer in _INFERENCES.items():
+    import onnx
+
+    inferences: tuple[tuple[Literal["symbolic", "onnx"], Callable[[onnx.ModelProto], onnx.ModelProto]], ...] = (
+        ("symbolic", _symbolic),
+        ("onnx", lambda model: onnx.shape_inference.infer_shapes(model, data_prop=True)),
+    )
+    for name, infer in inferences:
         try:
             inferred = infer(skeleton)
         except Exception as error:  # noqa: BLE001  both raise anything from RuntimeError to IndexError
@@ -144,15 +150,3 @@ def _symbolic_inference() -> Any:
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module.SymbolicShapeInference
-
-
-def _by_onnx(model: onnx.ModelProto) -> onnx.ModelProto:
-    import onnx
-
-    return onnx.shape_inference.infer_shapes(model, data_prop=True)
-
-
-_INFERENCES: dict[Literal["symbolic", "onnx"], Callable[[onnx.ModelProto], onnx.ModelProto]] = {
-    "symbolic": _symbolic,
-    "onnx": _by_onnx,
-}

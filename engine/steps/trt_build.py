@@ -106,7 +106,6 @@ class TrtBuild(Compilation):
         return {name: value for name, value in super().options().items() if name not in unused}
 
     def as_candidate(self) -> Self:
-        """Return the step that lets a plan with several runtimes do without an engine."""
         return self.model_copy(update={"candidate": True})
 
     def judge(self, report: EngineReport) -> None:

@@ -47,20 +47,16 @@ class Validate(Judged):
         return step.model_copy(update={"precision_share": None, "opt": {}})
 
     def hardware(self) -> Hardware | None:
-        """Return the GPU that the model runs on; None for a model that runs on the CPU."""
         return self.execution.needs
 
     def tools_used(self) -> tuple[str, ...]:
-        """Return the Python packages that run the model and, on a CPU, those that read the graph to count its work."""
         reads = () if self.hardware() else onnx_files.TOOLS
         return tuple(dict.fromkeys((*self.execution.tools, *reads)))
 
     def facts_used(self) -> tuple[str, ...]:
-        """Return the names of the machine's facts that decide which kernels run, and so the model's outputs."""
         return self.execution.facts
 
     def code_used(self) -> tuple[str, ...]:
-        """Return the modules whose code is part of the key: the step's own, and the modules that run the model."""
         return (*super().code_used(), *self.execution.code)
 
     def run(self, out: Path, *, compiled: Path, reference: Path, checkpoint: Path) -> AccuracyReport:

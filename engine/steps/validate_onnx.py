@@ -83,7 +83,6 @@ class ValidateOnnx(Judged):
         return self.precision != "fp32" or self.precision_share is not None
 
     def tools_used(self) -> tuple[str, ...]:
-        """Return the Python packages that run the graph, and `tokenizers` where calibration samples are compared."""
         return self.tools if self.samples is None else (*self.tools, "tokenizers")
 
     def run(

@@ -44,11 +44,6 @@ def test_new_figures_with_the_same_choice_change_no_byte(tmp_path):
     assert first == second
 
 
-@pytest.mark.parametrize("fused", [tuple(each * 1.1 for each in ROUNDS), (10.5, 10.0, 10.0, 9.5)])
-def test_without_a_sure_lead_the_ensemble_is_kept(tmp_path, fused):
-    assert chosen(tmp_path, ensemble=ROUNDS, fused=fused)[0].layout == "ensemble"
-
-
 def test_where_one_python_model_is_not_possible_the_ensemble_is_kept_and_the_reason_is_shown(tmp_path):
     report, out = chosen(tmp_path, ensemble=())
     assert layouts.read(out) == ("ensemble", "none")

@@ -43,12 +43,14 @@ def run(tmp_path, figures, **bounds):
     return step, step.run(out, measured=figures, **models), out
 
 
-def test_the_faster_model_is_handed_on_with_the_name_of_its_runtime(tmp_path):
+def test_the_faster_model_is_handed_on_with_the_name_of_its_runtime_and_without_a_lead_the_default(tmp_path):
     step, report, out = run(tmp_path, measured(tmp_path / "m"))
     step.judge(report)
     assert report.runtime == choice.read(out) == "openvino"
     assert (out / "model").read_text() == "openvino"
     assert report.candidates["openvino"].lead.ratio == pytest.approx(1.5)
+    _, report, out = run(tmp_path, measured(tmp_path / "even", ratio=1.0))
+    assert report.runtime == choice.read(out) == "onnxruntime"
 
 
 def test_new_figures_with_the_same_choice_change_no_byte(tmp_path):
@@ -56,11 +58,6 @@ def test_new_figures_with_the_same_choice_change_no_byte(tmp_path):
     first, second = ({path.name: path.read_bytes() for path in out.iterdir()} for out in outs)
     assert first == second
     assert len(first) == 2
-
-
-def test_no_lead_takes_the_default(tmp_path):
-    _, report, out = run(tmp_path, measured(tmp_path / "m", ratio=1.0))
-    assert report.runtime == choice.read(out) == "onnxruntime"
 
 
 def test_the_fastest_that_misses_a_bound_is_rejected_with_the_number(tmp_path):
@@ -132,8 +129,3 @@ def test_bounds_are_rows_of_the_key_since_the_choice_follows_from_them():
     assert step.options()["cosine"] == {"at_least": 0.97, "at_most": None}
     assert step.models_of() == {"model_onnxruntime": "onnxruntime", "model_openvino": "openvino"}
     assert ChooseRuntime.for_recipe(recipe.as_run_by("onnxruntime")) is None
-
-
-def test_the_figures_are_read_from_the_measurement(tmp_path):
-    figures = measured(tmp_path / "m")
-    assert json.loads((figures / REPORT).read_text())["threads"] == 1

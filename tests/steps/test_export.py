@@ -171,17 +171,9 @@ def test_where_the_first_exporter_fails_the_second_is_used_and_said(bert, tmp_pa
     assert str(tmp_path).encode() not in (tmp_path / "out" / "model.onnx").read_bytes()
     module = torch_models.load(bert, "feature-extraction")
     assert worst_difference(module, tmp_path / "out", token_rows.batch(rows(module, 50, 9, 1), pad=0)) < CLOSE
-
-
-@pytest.mark.slow
-@pytest.mark.whole
-def test_two_exports_by_the_second_exporter_are_byte_identical(bert, tmp_path, broken_torchscript):
-    contents = set()
-    for place in (tmp_path, tmp_path / "elsewhere"):
-        place.mkdir(exist_ok=True)
-        Export().run(place / "out", checkpoint=bert)
-        contents.add((place / "out" / "model.onnx").read_bytes())
-    assert len(contents) == 1
+    Export().run(tmp_path / "again", checkpoint=bert)
+    first, second = ((tmp_path / name / "model.onnx").read_bytes() for name in ("out", "again"))
+    assert first == second
 
 
 def test_a_graph_that_answers_something_else_is_never_handed_on(bert, tmp_path, monkeypatch):
@@ -221,22 +213,6 @@ def test_only_what_changes_the_graph_is_an_option():
     for precision in ("fp32", "int8"):
         step = Export.for_recipe(Recipe(name="r", model=model, precision=precision))
         assert step.options() == {
-            "task": "text-classification",
-            "num_labels": 2,
-            "random_head": True,
-            "images": None,
-            "opset": 20,
-        }
+            "task": "text-classification", "num_labels": 2, "random_head": True, "images": None, "opset": 20,
+        }  # fmt: skip
     assert Export.inputs() == ("checkpoint",)
-
-
-def test_the_packaged_minilm_exports_as_the_optimizer_of_onnx_runtime_knows_it(minilm_exported):
-    from onnxruntime.transformers.optimizer import optimize_model
-
-    fused = optimize_model(str(minilm_exported / "model.onnx"), "bert", num_heads=12, hidden_size=384)
-    counts = fused.get_fused_operator_statistics()
-    assert {name: counts[name] for name in ("Attention", "EmbedLayerNormalization", "SkipLayerNormalization")} == {
-        "Attention": 6,
-        "EmbedLayerNormalization": 1,
-        "SkipLayerNormalization": 12,
-    }

@@ -11,7 +11,6 @@ import timm_here
 
 from engine.kit.inputs import cases
 from engine.kit.onnx import onnx_files
-from engine.kit.reference import timm_models, torch_models
 from engine.recipe.image_input import Images
 from engine.recipe.schema import ModelSection, Recipe
 from engine.recipe.values import Range
@@ -146,15 +145,3 @@ def test_timm_counts_in_the_keys_of_its_models_and_in_no_others(model, shown):
         assert step.images == shown
         assert ("timm" in step.tools_used()) == (shown is not None)
         assert not {"timm", "transformers"} <= set(step.tools_used())
-
-
-@pytest.mark.slow
-@pytest.mark.whole
-def test_efficientnetv2_s_at_384_pixels_is_the_same_in_batches_of_one_ten_and_thirty_two(timm, tmp_path):
-    checkpoint = timm_here.checkpoint(tmp_path / "checkpoint", "tf_efficientnetv2_s", size=384)
-    shown = Images(layout="NHWC", size=384)
-    Export(task=TASK, images=shown).run(tmp_path / "out", checkpoint=checkpoint)
-    module = timm_models.load(checkpoint, TASK, shown)
-    for batch in (1, 10, 32):
-        images = timm_models.example(module, batch)
-        assert relative(answers(tmp_path / "out", images["images"]), torch_models.call(module, images)["logits"]) < 1e-4

@@ -210,6 +210,7 @@ def test_how_much_is_generated_counts_where_the_recipe_says_it(model, generate, 
     assert step.new_tokens == counted
 
 
+@pytest.mark.whole("test_weights_above_the_limit_go_to_one_data_file_and_still_answer_right")
 def test_weights_above_the_limit_lie_beside_each_graph_through_every_step(tmp_path, monkeypatch):
     monkeypatch.setattr(Export, "inline_limit", 20_000)
     generators.checkpoint(tmp_path / "checkpoint", "bart")
@@ -225,6 +226,7 @@ def test_weights_above_the_limit_lie_beside_each_graph_through_every_step(tmp_pa
     assert validated(tmp_path, tmp_path / "quantized", tmp_path / "lowered").cosine.worst > 0.9
 
 
+@pytest.mark.sample(1)
 def test_a_second_export_writes_the_same_bytes(built, tmp_path):
     _, folder, _ = built
     Export().run(tmp_path / "again", checkpoint=folder / "checkpoint")

@@ -5,8 +5,7 @@ import executions
 import graphs
 import models
 import numpy as np
-import onnx
-import own_inputs
+import passports
 import pytest
 from google.protobuf import text_format
 from onnx import helper
@@ -24,10 +23,8 @@ from engine.machine import tools
 from engine.recipe.image_input import Images
 from engine.recipe.schema import ModelSection, PackageSection, Recipe, TargetSection, Triton
 from engine.runtimes import choice
-from engine.runtimes.onnxruntime import session as ort
 from engine.runtimes.onnxruntime import session_options
 from engine.runtimes.tensorrt import passport
-from engine.steps.export import Export
 from engine.steps.openvino_build import OpenvinoBuild
 from engine.steps.package import Package
 
@@ -60,41 +57,34 @@ def text(tmp_path_factory):
     return graphs.tiny("bert"), checkpoint
 
 
-def test_a_text_model_comes_with_its_tokenizer_and_an_ensemble(text, tmp_path):
-    out = tmp_path / "package"
-    report = run(step(), *text, out)
+@pytest.fixture(scope="module")
+def packed(text, tmp_path_factory):
+    """The package of that classifier, made once, and its report."""
+    out = tmp_path_factory.mktemp("packed") / "package"
+    return out, run(step(), *text, out)
+
+
+FILES = """
+Dockerfile NOTICE README.md compose.yaml films/1/model.onnx films/config.pbtxt
+films_postprocess/1/classify.py films_postprocess/1/model.py films_postprocess/1/settings.json
+films_postprocess/config.pbtxt films_text/1/ensemble.txt films_text/config.pbtxt
+films_tokenizer/1/model.py films_tokenizer/1/settings.json films_tokenizer/1/tokenizer.json
+films_tokenizer/1/tokenizer.py films_tokenizer/1/unread.py films_tokenizer/config.pbtxt
+films_tokenizer/requirements.txt kserve.yaml kubernetes.yaml probe.py sbom.cdx.json
+"""
+
+
+def test_a_text_model_comes_validated_with_its_tokenizer_and_an_ensemble(text, packed):
+    out, report = packed
     assert list(report.models) == ["films", "films_tokenizer", "films_postprocess", "films_text"]
     assert report.name == "films_text"
-    assert digest.walk(out) == [
-        "Dockerfile",
-        "NOTICE",
-        "README.md",
-        "compose.yaml",
-        "films/1/model.onnx",
-        "films/config.pbtxt",
-        "films_postprocess/1/classify.py",
-        "films_postprocess/1/model.py",
-        "films_postprocess/1/settings.json",
-        "films_postprocess/config.pbtxt",
-        "films_text/1/ensemble.txt",
-        "films_text/config.pbtxt",
-        "films_tokenizer/1/model.py",
-        "films_tokenizer/1/settings.json",
-        "films_tokenizer/1/tokenizer.json",
-        "films_tokenizer/1/tokenizer.py",
-        "films_tokenizer/1/unread.py",
-        "films_tokenizer/config.pbtxt",
-        "films_tokenizer/requirements.txt",
-        "kserve.yaml",
-        "kubernetes.yaml",
-        "probe.py",
-        "sbom.cdx.json",
-    ]
+    assert digest.walk(out) == FILES.split()
     assert report.bytes == sum(path.stat().st_size for path in out.rglob("*") if path.is_file())
     assert config(out, "films").platform == "onnxruntime_onnx"
     assert config(out, "films").max_batch_size == 32
     assert config(out, "films_tokenizer").backend == "python"
     assert config(out, "films_text").platform == "ensemble"
+    assert (out / "films" / "1" / "model.onnx").samefile(text[0] / "model.onnx")
 
 
 def test_the_same_inputs_give_the_same_bytes(text, tmp_path):
@@ -156,32 +146,14 @@ def test_settings_of_a_tokenizer_that_are_no_object_leave_the_padding_to_its_fil
         run(step(), exported, odd, tmp_path / "broken")
 
 
-def test_texts_of_one_request_are_padded_where_the_tokenizers_class_pads(tmp_path):
-    """XLNet reads the last token, and no file of its tokenizer names a side."""
-    checkpoint, exported, out = (tmp_path / name for name in ("checkpoint", "exported", "package"))
-    own_inputs.xlnet(checkpoint, types=True)
-    Export().run(exported, checkpoint=checkpoint)
-    run(step(), exported, checkpoint, out)
-    texts = [(text,) for text in own_inputs.TEXTS]
-    together = served_tokenizer(out)(texts)
-    assert together["token_type_ids"][:, -1].tolist() == [2, 2]
-    logits = ort.run(ort.session(exported, threads=1), together)["logits"]
-    np.testing.assert_allclose(logits, np.concatenate(own_inputs.users_logits(checkpoint, texts)), atol=1e-4)
-
-
-def test_a_pair_of_texts_is_told_apart_by_its_types(text, tmp_path):
-    out = tmp_path / "package"
-    run(step(), *text, out)
-    tensors = served_tokenizer(out)([["a good film", "it was great"]])
+def test_a_pair_of_texts_is_told_apart_by_its_types_and_a_row_of_three_is_refused(text, packed):
+    tokenizer = served_tokenizer(packed[0])
+    tensors = tokenizer([["a good film", "it was great"]])
     alone = tokenizers.load(text[1]).row("a good film", "it was great")
     assert tensors["token_type_ids"].max() == 1
     assert all(np.array_equal(tensors[name], alone[name]) for name in tensors)
-
-
-def test_a_row_of_three_texts_is_refused(text, tmp_path):
-    run(step(), *text, tmp_path / "package")
     with pytest.raises(ValueError, match="TEXT: each row holds one text, or two"):
-        served_tokenizer(tmp_path / "package")([["a", "b", "c"]])
+        tokenizer([["a", "b", "c"]])
 
 
 def test_a_fixed_length_is_padded_to_and_narrow_integers_are_given(text, tmp_path):
@@ -209,10 +181,6 @@ def test_a_row_holds_as_many_texts_as_the_task_is_about(text, tmp_path, task, te
     assert list(config(out, "films_text").input[0].dims) == [texts]
 
 
-def test_the_recipe_can_do_without_a_tokenizer(text, tmp_path):
-    assert run(step(tokenizer=False), *text, tmp_path / "package").models == ("films",)
-
-
 def test_a_model_of_images_is_one_model_with_its_external_data(tmp_path):
     source = tmp_path / "model"
     onnx_files.save(graphs.convolutions(), source, threshold=0)
@@ -225,29 +193,14 @@ def test_a_model_of_images_is_one_model_with_its_external_data(tmp_path):
     assert digest.walk(out / "films" / "1") == sorted(["model.onnx", *data])
 
 
-def test_a_third_party_onnx_file_without_a_free_batch_keeps_its_whole_shape(tmp_path):
-    model = graphs.layers()
-    for value in [*model.graph.input, *model.graph.output]:
-        value.type.tensor_type.shape.dim[0].dim_value = 1
-    source = graphs.write(tmp_path / "model", model)
-    run(step(), source, source, tmp_path / "package")
-    written = config(tmp_path / "package", "films")
-    assert written.max_batch_size == 0
-    assert list(written.input[0].dims) == [1, 64]
-
-
-def test_the_level_that_the_model_was_saved_for_is_what_triton_uses(tmp_path):
+def test_the_level_that_the_model_was_saved_for_is_what_triton_uses_or_an_error(tmp_path):
     source = graphs.write(tmp_path / "model", graphs.layers())
     session_options.save(source, level="basic", disabled=("SkipLayerNormFusion",))
     run(step(), source, source, tmp_path / "package")
     assert config(tmp_path / "package", "films").optimization.graph.level == -1
-
-
-def test_an_optimizer_that_triton_cannot_switch_off_is_an_error(tmp_path):
-    source = graphs.write(tmp_path / "model", graphs.layers())
     session_options.save(source, level="all", disabled=("MatMulAddFusion",))
     with pytest.raises(StepError, match="as it was validated") as caught:
-        run(step(), source, source, tmp_path / "package")
+        run(step(), source, source, tmp_path / "other")
     assert "MatMulAddFusion, at the level all" in str(caught.value)
 
 
@@ -257,17 +210,13 @@ def test_names_that_collide_are_refused(text, tmp_path):
     assert "package.triton.ensemble" in caught.value.hint
 
 
-def test_triton_s_own_fields_end_up_in_the_model(text, tmp_path):
-    packing = Package.for_recipe(recipe(dynamic_batching={"max_queue_delay_microseconds": 100}, max_batch_size=4))
-    run(packing, *text, tmp_path / "package")
-    assert config(tmp_path / "package", "films").dynamic_batching.max_queue_delay_microseconds == 100
-    assert config(tmp_path / "package", "films").max_batch_size == 4
-    assert config(tmp_path / "package", "films_text").max_batch_size == 4
-
-
-def test_the_threads_of_the_recipe_are_the_models_and_no_other_part_s(text, tmp_path):
-    run(Package.for_recipe(recipe(threads=3)), *text, tmp_path / "package")
-    assert config(tmp_path / "package", "films").parameters["intra_op_thread_count"].string_value == "3"
+def test_triton_s_own_fields_and_the_threads_of_the_recipe_end_up_in_the_model(text, tmp_path):
+    fields = {"dynamic_batching": {"max_queue_delay_microseconds": 100}, "max_batch_size": 4, "threads": 3}
+    run(Package.for_recipe(recipe(**fields)), *text, tmp_path / "package")
+    written = config(tmp_path / "package", "films")
+    assert written.dynamic_batching.max_queue_delay_microseconds == 100
+    assert written.max_batch_size == config(tmp_path / "package", "films_text").max_batch_size == 4
+    assert written.parameters["intra_op_thread_count"].string_value == "3"
     assert "intra_op_thread_count" not in config(tmp_path / "package", "films_tokenizer").parameters
     own = {"intra_op_thread_count": {"string_value": "1"}}
     run(Package.for_recipe(recipe(threads=3, parameters=own)), *text, tmp_path / "own")
@@ -278,14 +227,9 @@ def test_a_recipe_gives_names_and_the_most_of_its_profiles():
     serving = Serving.for_recipe(recipe())
     assert (serving.model_name, serving.ensemble) == ("films", "films_text")
     assert serving.largest == {"batch": 32, "sequence": 64}
-    named = Serving.for_recipe(recipe(name="m", ensemble="texts", image="24.10"))
-    assert (named.model_name, named.ensemble) == ("m", "texts")
+    named = Serving.for_recipe(recipe(name="m", ensemble="texts", image="24.10", postprocess=False))
+    assert (named.model_name, named.ensemble, named.postprocess) == ("m", "texts", False)
     assert named.fields == {}
-
-
-def test_the_middle_of_a_profile_is_no_part_of_the_key():
-    other = recipe().model_copy(update={"profiles": recipe(name="x").profiles[1:] + recipe().profiles[:1]})
-    assert Package.for_recipe(other).options() == Package.for_recipe(recipe()).options()
 
 
 def plan(directory, *, kind="tensorrt", text=False):
@@ -294,22 +238,14 @@ def plan(directory, *, kind="tensorrt", text=False):
     (directory / passport.PLAN).write_bytes(b"engine")
     axes = ("batch", "sequence") if text else ("batch", 4)
     names = ("input_ids", "attention_mask", "token_type_ids") if text else ("x",)
-    ranges = (
-        [((1, 1), (1, 16), (1, 64)), ((1, 1), (8, 32), (32, 48))]
-        if text
-        else [((1, 4),) * 3, ((1, 4), (8, 4), (32, 4))]
-    )
-    expected = {
-        "kind": kind, "gpu": ["Tesla T4"], "sms": [75], "tensorrt": "10.13.0.35", "os": "Linux", "arch": "x86_64",
-        "options": {},
-        "profiles": [{name: dict(zip(("min", "opt", "max"), ends, strict=True)) for name in names} for ends in ranges],
-        "precision": {"asked": "fp16", "network": {}},
-        "inputs": {name: {"dtype": "int64" if text else "float32", "shape": axes} for name in names},
-        "outputs": {"y": {"dtype": "float32", "shape": ("batch", 2)}},
-        "onnx": {"digest": "0", "bytes": 1},
-        "bytes": 6,
-    }  # fmt: skip
-    passport.save(directory, passport.Passport.model_validate(expected))
+    of_texts = [((1, 1), (1, 16), (1, 64)), ((1, 1), (8, 32), (32, 48))]
+    ranges = of_texts if text else [((1, 4),) * 3, ((1, 4), (8, 4), (32, 4))]
+    written = passports.make(
+        kind=kind, outputs={"y": {"dtype": "float32", "shape": ("batch", 2)}},
+        inputs={name: {"dtype": "int64" if text else "float32", "shape": axes} for name in names},
+        profiles=[{name: dict(zip(("min", "opt", "max"), ends, strict=True)) for name in names} for ends in ranges],
+    )  # fmt: skip
+    passport.save(directory, written)
     return directory
 
 
@@ -382,21 +318,13 @@ def test_onnx_runtime_on_a_gpu_is_served_there_by_the_provider_that_was_measured
     assert "precision_mode" not in accelerator.parameters
 
 
-def test_a_package_is_the_same_whatever_gpu_of_its_kind_it_is_for():
-    parameters = [
-        Package.for_recipe(
-            recipe().model_copy(update={"target": TargetSection(device=device, provider=provider)})
-        ).options()
-        for device, provider in (("T4", "cuda"), ("A10", "cuda"), ("A10", "tensorrt"))
-    ]
-    assert parameters[0] == parameters[1] != parameters[2]
+def test_a_package_is_the_same_whatever_gpu_of_its_kind_it_is_for_and_in_whatever_order_profiles_are():
+    def options(**changes):
+        return Package.for_recipe(recipe().model_copy(update=changes)).options()
 
-
-def test_the_packaged_model_is_the_validated_one(text, tmp_path):
-    run(step(), *text, tmp_path / "package")
-    shipped = tmp_path / "package" / "films" / "1" / "model.onnx"
-    assert shipped.samefile(text[0] / "model.onnx")
-    onnx.checker.check_model(str(shipped))
+    t4, a10 = (options(target=TargetSection(device=device, provider="cuda")) for device in ("T4", "A10"))
+    assert t4 == a10 != options(target=TargetSection(device="A10", provider="tensorrt"))
+    assert options(profiles=recipe().profiles[::-1]) == options()
 
 
 def package_of(model, checkpoint, out, *, task=None, **options):
@@ -406,13 +334,6 @@ def package_of(model, checkpoint, out, *, task=None, **options):
     assert entry.parameters["recipe_task"].string_value
     assert not any("recipe_task" in config(out, name).parameters for name in report.models[:-1])
     return list(report.models), [tensor.name for tensor in entry.output]
-
-
-def test_without_postprocess_the_entry_gives_the_model_s_own_outputs(text, tmp_path):
-    named, given = package_of(*text, tmp_path / "package", postprocess=False)
-    assert named == ["films", "films_tokenizer", "films_text"]
-    assert given == ["logits"]
-    assert Serving.for_recipe(recipe(postprocess=False)).postprocess is False
 
 
 def test_a_model_alone_is_what_clients_call(text, tmp_path):

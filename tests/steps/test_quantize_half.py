@@ -1,9 +1,8 @@
 """fp16 and bf16 of whole models: close to fp32, and TensorRT-RTX builds what comes out."""
 
 import json
-import subprocess
-import sys
 
+import engines
 import graphs
 import large_models
 import models
@@ -30,36 +29,7 @@ from engine.steps.shape_infer import ShapeInfer
 from engine.steps.validate_onnx import ValidateOnnx
 
 TEXTS = "feature-extraction"
-_BUILD = """
-import sys
-import tensorrt_rtx as trt
-
-log = trt.Logger(trt.Logger.ERROR)
-builder = trt.Builder(log)
-network = builder.create_network(1 << int(trt.NetworkDefinitionCreationFlag.STRONGLY_TYPED))
-parser = trt.OnnxParser(network, log)
-assert parser.parse_from_file(sys.argv[1]), [parser.get_error(n).desc() for n in range(parser.num_errors)]
-config = builder.create_builder_config()
-config.num_compute_capabilities = 1
-config.set_compute_capability(getattr(trt.ComputeCapability, sys.argv[2]), 0)
-profile = builder.create_optimization_profile()
-for number in range(network.num_inputs):
-    name = network.get_input(number).name
-    sides = tuple(map(int, sys.argv[3].split("x"))) if sys.argv[3:] else None
-    shapes = [(batch, *sides) for batch in (1, 2, 4)] if sides else [(1, 4), (2, 16), (4, 48)]
-    profile.set_shape(name, *shapes)
-config.add_optimization_profile(profile)
-plan = builder.build_serialized_network(network, config)
-print(0 if plan is None else plan.nbytes)
-"""
-
-
-def engine_bytes(directory, sm, *sides):
-    """The size of the engine that TensorRT-RTX builds without a GPU: a process of its own has a logger of its own."""
-    pytest.importorskip("tensorrt_rtx", reason="tensorrt-rtx-cu12 is not installed (the extra `rtx`)")
-    command = [sys.executable, "-c", _BUILD, str(directory / onnx_files.MODEL), f"SM{sm}", *sides]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=True)
-    return int(done.stdout.split()[-1])
+TOKENS = {"batch": [1, 2, 4], "sequence": [4, 16, 48]}
 
 
 def lowered(directory, way="fp16"):
@@ -81,17 +51,6 @@ def validated(directory, way="fp16"):
     )
     step.judge(report)
     return report
-
-
-def everything_lowered(directory):
-    """The naive way: whatever has a form in fp16 goes there; return its answers, emulated."""
-    graphs.in_half(directory / "shaped", directory / "naive")
-    return ValidateOnnx(task=TEXTS, precision="fp16").run(
-        directory / "naive-checked",
-        quantized=directory / "naive",
-        reference=directory / "reference",
-        checkpoint=directory / "checkpoint",
-    )
 
 
 def kept(report):
@@ -116,17 +75,8 @@ def test_a_bert_and_a_roberta_in_fp16_answer_as_in_fp32_and_become_engines(encod
     assert accuracy.cosine.worst >= 0.9995
     assert accuracy.emulated == "fp16"
     assert report.bytes[1] < 0.55 * report.bytes[0]
-    assert engine_bytes(out, 75) > 0
-    assert engine_bytes(out, 86) > 0
-
-
-@pytest.mark.slow
-@pytest.mark.whole
-def test_a_bert_in_bf16_is_close_enough_and_becomes_an_engine_where_there_is_bf16(encoder):
-    report, out = lowered(encoder, "bf16")
-    assert report.cosine.worst >= GOAL
-    assert validated(encoder, "bf16").emulated == "bf16"
-    assert engine_bytes(out, 86) > 0
+    for device in ("T4", "A10"):
+        assert engines.rtx_bytes(out, device, TOKENS) > 0
 
 
 @pytest.fixture(scope="module")
@@ -147,29 +97,8 @@ def test_a_t5_encoder_with_large_activations_answers_as_in_fp32(t5):
     assert {"ReduceMean", "Sqrt", "Softmax"} <= kept(report)
     assert len(report.scaled) == 4  # the second product of every feed-forward layer
     assert report.share == 1
-    assert engine_bytes(out, 75) > 0  # TensorRT-RTX has no fp32 products there
-    assert engine_bytes(out, 86) > 0
-
-
-@pytest.mark.slow
-def test_everything_in_fp16_fails_on_that_t5_encoder(t5):
-    large_models.reference(t5)
-    assert everything_lowered(t5).nonfinite
-
-
-@pytest.mark.slow
-@pytest.mark.whole("test_a_bert_and_a_roberta_in_fp16_answer_as_in_fp32_and_become_engines")
-def test_minilm_in_fp16_answers_as_in_fp32(tmp_path, minilm_checkpoint, minilm_exported):
-    (tmp_path / "checkpoint").symlink_to(minilm_checkpoint)
-    (tmp_path / "exported").symlink_to(minilm_exported)
-    large_models.shaped(tmp_path)
-    report, out = lowered(tmp_path)
-    assert validated(tmp_path).cosine.worst >= 0.9995
-    assert report.cosine.worst >= GOAL
-    assert kept(report) == {"LayerNormalization", "Softmax"}
-    assert report.saturated
-    assert report.bytes[1] < 0.51 * report.bytes[0]
-    assert engine_bytes(out, 75) > 40e6
+    for device in ("T4", "A10"):  # TensorRT-RTX has no fp32 products on a T4
+        assert engines.rtx_bytes(out, device, TOKENS) > 0
 
 
 @pytest.mark.parametrize(("architecture", "fused"), [("bert", "Attention"), ("distilbert", "SkipLayerNormalization")])
@@ -278,7 +207,7 @@ def test_the_convolutions_of_a_real_network_compute_in_bf16_and_become_an_engine
     step = ValidateOnnx(task="image-classification", precision="bf16")
     checked = {"quantized": out, "reference": resnet / "reference", "checkpoint": resnet / "checkpoint"}
     step.judge(step.run(resnet / "checked", **checked))
-    assert engine_bytes(out, 86, "3x64x64") > 0
+    assert engines.rtx_bytes(out, "A10", {"batch": [1, 2, 4]}) > 0
 
 
 @pytest.mark.slow

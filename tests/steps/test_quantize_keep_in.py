@@ -170,17 +170,3 @@ def test_the_recipe_gives_the_names_and_the_graph_that_has_them():
     assert step(OpenvinoBuild, runtime="openvino").options()["keep_in"] == {"fp32": [LAYER]}
     assert "keep_in" not in step(Quantize, keep_in={}).options()
     assert step(Quantize, keep_in={}).inputs_used() == ("fused",)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("fused", [False, True])
-@pytest.mark.whole("test_dynamic_int8_keeps_exactly_the_named_layer")
-def test_minilm_keeps_exactly_the_named_layer(tmp_path, minilm_exported, fused):
-    graph = minilm_exported
-    if fused:
-        graph = tmp_path / "fused"
-        Fuse().run(graph, shaped=minilm_exported)
-    plain, report = both(tmp_path, graph, minilm_exported, ["encoder.layer.5.output.dense"])
-    node = "/model/encoder/layer.5/output/dense/MatMul"
-    assert changed(tmp_path / "plain", tmp_path / "kept") == {node: ("MatMulIntegerToFloat", "MatMul")}
-    assert (plain.quantized["MatMul"], report.quantized["MatMul"]) == (36, 35)

@@ -15,7 +15,6 @@ import numpy as np
 import onnx
 import pytest
 import yaml
-from onnx import helper, numpy_helper
 
 from engine.errors import StepError
 from engine.kit.inputs import cases
@@ -41,67 +40,63 @@ def bert(tmp_path_factory):
     return models.checkpoint(tmp_path_factory.mktemp("bert"), "bert", task="text-classification")
 
 
-@pytest.fixture
-def samples(tmp_path):
-    path = tmp_path / "samples.jsonl"
+def twelve(path):
     lines = [{"text": f"the {word} was good", "label": number % 2} for number, word in enumerate(models.WORDS[:12])]
     path.write_text("\n".join(map(json.dumps, lines)))
     return path
+
+
+@pytest.fixture
+def samples(tmp_path):
+    return twelve(tmp_path / "samples.jsonl")
+
+
+@pytest.fixture(scope="module")
+def answered(bert, tmp_path_factory):
+    """What the original answers to twelve labelled texts, made once: the folder, and the report."""
+    out = tmp_path_factory.mktemp("answered") / "out"
+    return out, Reference().run(out, checkpoint=bert, samples=twelve(out.parent / "samples.jsonl"))
 
 
 def bytes_of(directory):
     return {path.name: path.read_bytes() for path in directory.iterdir()}
 
 
-def test_every_sample_is_run_alone_and_some_in_batches_with_masks_of_every_kind(bert, samples, tmp_path):
-    report = Reference().run(tmp_path / "out", checkpoint=bert, samples=samples)
+def test_every_sample_is_run_alone_and_some_in_batches_with_masks_of_every_kind(bert, answered):
+    out, report = answered
+    kinds = {
+        "sample": 12, "right-padded": 2, "left-padded": 2, "holed": 2, "batched": 2, "blank-row": 1, "long": 1,
+    }  # fmt: skip
     assert report.to_json() == {
-        "cases": 22,
-        "kinds": {
-            "sample": 12,
-            "right-padded": 2,
-            "left-padded": 2,
-            "holed": 2,
-            "batched": 2,
-            "blank-row": 1,
-            "long": 1,
-        },
-        "random": False,
-        "samples": "file",
-        "original": "pytorch-fp32",
-    }
-    answered = {case.name: case for case in cases.load(tmp_path / "out")}
-    assert answered["line 4"].text == "the of was good"
-    assert answered["line 4"].label == 1
-    assert answered["line 4"].inputs["input_ids"].shape == (1, 6)
-    assert answered["right-padded 1"].text == "line 1, line 2, line 4, line 5"
-    assert answered["right-padded 1"].inputs["attention_mask"].tolist()[0] == [1, 1, 1, 0, 0, 0]
-    assert answered["left-padded 2"].inputs["attention_mask"].tolist()[0] == [0, 0, 0, 1, 1, 1]
-    assert answered["holed 1"].inputs["attention_mask"].tolist()[1] == [1, 1, 0, 0, 1, 1]
-
-
-def test_the_answers_are_those_of_pytorch(bert, samples, tmp_path):
-    Reference().run(tmp_path / "out", checkpoint=bert, samples=samples)
+        "cases": 22, "kinds": kinds, "random": False, "samples": "file", "original": "pytorch-fp32",
+    }  # fmt: skip
+    by_name = {case.name: case for case in cases.load(out)}
+    assert by_name["line 4"].text == "the of was good"
+    assert by_name["line 4"].label == 1
+    assert by_name["line 4"].inputs["input_ids"].shape == (1, 6)
+    assert by_name["right-padded 1"].text == "line 1, line 2, line 4, line 5"
+    assert by_name["right-padded 1"].inputs["attention_mask"].tolist()[0] == [1, 1, 1, 0, 0, 0]
+    assert by_name["left-padded 2"].inputs["attention_mask"].tolist()[0] == [0, 0, 0, 1, 1, 1]
+    assert by_name["holed 1"].inputs["attention_mask"].tolist()[1] == [1, 1, 0, 0, 1, 1]
     module = torch_models.load(bert, "text-classification")
-    for case in cases.load(tmp_path / "out"):
-        expected = torch_models.call(module, case.inputs)
+    for case in by_name.values():
         assert list(case.outputs) == ["logits"]
-        assert np.allclose(case.outputs["logits"], expected["logits"], atol=1e-5)
+        assert np.allclose(case.outputs["logits"], torch_models.call(module, case.inputs)["logits"], atol=1e-5)
 
 
-def test_two_runs_give_the_same_bytes_whatever_the_threads(bert, samples, tmp_path):
+def test_two_runs_give_the_same_bytes_whatever_the_threads(bert, answered, samples, tmp_path):
     import torch
 
     threads = torch.get_num_threads()
-    Reference().run(tmp_path / "first", checkpoint=bert, samples=samples)
-    assert torch.get_num_threads() == threads
     torch.set_num_threads(2)
     try:
         Reference().run(tmp_path / "deep" / "second", checkpoint=bert, samples=samples)
+        assert torch.get_num_threads() == 2
     finally:
         torch.set_num_threads(threads)
-    assert bytes_of(tmp_path / "first") == bytes_of(tmp_path / "deep" / "second")
-    assert sorted(bytes_of(tmp_path / "first")) == ["cases.json", "padding.json", "tensors.npz"]
+    first, second = bytes_of(answered[0]), bytes_of(tmp_path / "deep" / "second")
+    assert first == second
+    assert sorted(first) == ["cases.json", "padding.json", "tensors.npz"]
 
 
 def test_a_text_model_without_samples_gets_our_own_texts(bert, tmp_path, capsys):
@@ -117,6 +112,7 @@ def test_a_text_model_without_samples_gets_our_own_texts(bert, tmp_path, capsys)
 
 
 @pytest.mark.parametrize("architecture", models.ARCHITECTURES)
+@pytest.mark.sample(3)
 def test_each_architecture_without_a_tokenizer_gets_random_tokens_that_it_can_take(architecture, tmp_path):
     checkpoint = models.checkpoint(tmp_path / "checkpoint", architecture, tokenizer=False)
     report = Reference().run(tmp_path / "out", checkpoint=checkpoint)
@@ -161,24 +157,6 @@ assert not Reference(onnx=True).run(here / "built-in", checkpoint=here / "model"
     command = [sys.executable, "-c", program]
     done = subprocess.run(command, check=False, cwd=ROOT, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
-
-
-def test_a_mask_really_reaches_an_onnx_text_model(tmp_path):
-    models.onnx_text(tmp_path / "model" / "model.onnx")
-    Reference(onnx=True).run(tmp_path / "out", checkpoint=tmp_path / "model")
-    by_name = {case.name: case for case in cases.load(tmp_path / "out")}
-    whole, holed = by_name["right-padded 1"], by_name["holed 1"]
-    assert np.array_equal(whole.inputs["input_ids"], holed.inputs["input_ids"])
-    assert abs(whole.outputs["logits"] - holed.outputs["logits"]).max() > 1e-2
-
-
-def test_random_tensors_of_an_onnx_file_stay_within_the_profiles(tmp_path):
-    models.onnx_audio(tmp_path / "model" / "model.onnx")
-    profile = {"batch": Range(min=2, opt=2, max=3), "samples": Range(min=400, opt=500, max=900)}
-    step = Reference(onnx=True, profiles=(profile,))
-    step.run(tmp_path / "out", checkpoint=tmp_path / "model")
-    shapes = [case.inputs["waveform"].shape for case in cases.load(tmp_path / "out")]
-    assert shapes == [(2, 400), (2, 500), (3, 900)]
 
 
 def test_random_tokens_of_an_onnx_file_stay_within_each_profile(tmp_path):
@@ -257,18 +235,8 @@ def test_a_label_that_is_none_of_the_classes_is_refused_with_its_line(bert, samp
 
 
 def test_an_original_that_does_not_agree_with_itself_is_refused(tmp_path):
-    from onnx import TensorProto, helper, save
-
-    shape = ["batch", 8]
-    nodes = [
-        helper.make_node("RandomNormalLike", ["x"], ["noise"]),
-        helper.make_node("Add", ["x", "noise"], ["y"]),
-    ]
-    ends = [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name in ("x", "y")]
-    graph = helper.make_graph(nodes, "noisy", ends[:1], ends[1:])
-    (tmp_path / "model").mkdir()
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
-    save(model, tmp_path / "model" / "model.onnx")
+    text = "(float[batch, 8] x) => (float[batch, 8] y) { noise = RandomNormalLike(x) y = Add(x, noise) }"
+    graphs.write(tmp_path / "model", graphs.parsed(text))
     with pytest.raises(StepError) as caught:
         Reference(onnx=True).run(tmp_path / "out", checkpoint=tmp_path / "model")
     error = str(caught.value)
@@ -291,10 +259,8 @@ def test_sizes_that_do_not_suit_a_model_lead_to_a_profile_that_does(tmp_path):
 
 
 def test_random_tensors_that_suit_a_model_with_no_size_lead_to_samples(tmp_path):
-    table = numpy_helper.from_array(np.zeros((3, 2), np.float32), "table")
-    nodes = [helper.make_node("Add", ["x", "far"], ["index"]), helper.make_node("Gather", ["table", "index"], ["y"])]
-    far = numpy_helper.from_array(np.array(90), "far")
-    model = graphs.graph(nodes, [("x", graphs.INT64, ["n"])], [("y", graphs.FLOAT, ["n", 2])], [table, far])
+    text = "(int64[n] x) => (float[n, 2] y) { index = Add(x, far) y = Gather(table, index) }"
+    model = graphs.parsed(text, table=np.zeros((3, 2), np.float32), far=np.array(90))
     onnx_files.save(model, tmp_path / "model")
     with pytest.raises(StepError) as caught:
         Reference(onnx=True).run(tmp_path / "out", checkpoint=tmp_path / "model")
@@ -313,17 +279,13 @@ def test_answers_that_are_no_numbers_are_mentioned(bert, samples, tmp_path, caps
 
 
 def test_texts_of_an_onnx_file_that_does_not_say_its_limit_are_cut_to_the_profiles(tmp_path):
-    words = len(models.vocabulary())
-    nodes = [
-        helper.make_node("Gather", ["table", "input_ids"], ["words"]),
-        helper.make_node("Shape", ["input_ids"], ["length"], start=1, end=2),
-        helper.make_node("Slice", ["positions", "zero", "length"], ["places"]),
-        helper.make_node("Add", ["words", "places"], ["y"]),
-    ]
-    stored = [graphs.weight("table", words, 4), graphs.weight("positions", 8, 4)]
-    stored.append(numpy_helper.from_array(np.array([0]), "zero"))
-    inputs, outputs = [("input_ids", graphs.INT64, ["batch", "length"])], [("y", graphs.FLOAT, ["batch", "length", 4])]
-    graphs.write(tmp_path / "model", graphs.graph(nodes, inputs, outputs, stored, opset=17, ir=9))
+    model = graphs.parsed(
+        "(int64[batch, length] input_ids) => (float[batch, length, 4] y) { words = Gather(table, input_ids) "
+        "length = Shape<start = 1, end = 2>(input_ids) places = Slice(positions, zero, length) "
+        "y = Add(words, places) }",
+        ir=9, table=(len(models.vocabulary()), 4), positions=(8, 4), zero=np.array([0]),
+    )  # fmt: skip
+    graphs.write(tmp_path / "model", model)
     models.save_tokenizer(tmp_path / "model")
     with pytest.raises(StepError, match="fails on built-in"):
         Reference(onnx=True).run(tmp_path / "uncut", checkpoint=tmp_path / "model")
@@ -372,36 +334,17 @@ def test_the_key_holds_what_runs_the_original_and_the_samples_are_an_input():
     assert "samples" not in network.options()
 
 
-def test_the_packaged_minilm_keeps_the_meaning_of_texts(minilm_checkpoint, tmp_path):
-    path = tmp_path / "samples.jsonl"
-    texts = ["A dog runs across the meadow.", "A puppy is running through the grass.", "Interest rates rose again."]
-    path.write_text("\n".join(json.dumps({"text": text}) for text in texts))
-    Reference().run(tmp_path / "out", checkpoint=minilm_checkpoint, samples=path)
-    dog, puppy, rates = (
-        case.outputs["last_hidden_state"][0].mean(axis=0)
-        for case in cases.load(tmp_path / "out")
-        if case.kind == "sample"
-    )
-
-    def cosine(a, b):
-        return float(a @ b / np.linalg.norm(a) / np.linalg.norm(b))
-
-    assert cosine(dog, puppy) > 0.6
-    assert cosine(dog, rates) < 0.3
-
-
 def test_a_row_without_tokens_that_spoils_its_neighbours_is_left_out(tmp_path, capsys):
     """The mean of a row without tokens is 0 / 0, and reaches the other rows by the mean over the batch."""
     path = models.onnx_text(tmp_path / "model" / "model.onnx")
     model = onnx.load(path)
     model.graph.node[-1].output[0] = "own"
-    model.graph.node.extend([
-        onnx.helper.make_node("ReduceSum", ["visible", "tokens"], ["count"], keepdims=1),
-        onnx.helper.make_node("Div", ["own", "count"], ["mean"]),
-        onnx.helper.make_node("ReduceMean", ["mean"], ["all"], axes=[0], keepdims=1),
-        onnx.helper.make_node("Sub", ["mean", "all"], ["less"]),
-        onnx.helper.make_node("Add", ["less", "mean"], ["logits"]),
-    ])  # fmt: skip
+    rest = graphs.parsed(
+        "(float[n] own, float[n] visible, int64[n] tokens) => (float[n] logits) { "
+        "count = ReduceSum<keepdims = 1>(visible, tokens) mean = Div(own, count) "
+        "all = ReduceMean<axes = [0], keepdims = 1>(mean) less = Sub(mean, all) logits = Add(less, mean) }"
+    )
+    model.graph.node.extend(rest.graph.node)
     onnx.save(model, path)
     models.save_tokenizer(tmp_path / "model")
     report = Reference(onnx=True, task="text-classification").run(tmp_path / "out", checkpoint=tmp_path / "model")

@@ -6,8 +6,6 @@ import numpy as np
 import onnx
 import pytest
 import step_process
-from graphs import FLOAT, INT64
-from onnx import TensorProto, helper
 
 from engine.errors import StepError
 from engine.kit.onnx import onnx_files
@@ -57,6 +55,7 @@ LIGHT = sorted((Path(onnx.__file__).parent / "backend/test/data/light").glob("*.
 
 
 @pytest.mark.parametrize("path", LIGHT, ids=lambda path: path.stem)
+@pytest.mark.sample(2)
 def test_vision_models_of_another_maker_and_an_old_opset_get_shapes(tmp_path, path):
     exported = graphs.write(tmp_path / "exported", onnx.load(path))
     report, model = infer(tmp_path, exported)
@@ -75,9 +74,8 @@ def test_a_text_models_shapes_are_all_known(tmp_path):
 
 def test_where_symbolic_inference_gives_up_onnx_takes_over(tmp_path, capsys):
     # A value of unknown rank stops it: the shape of the Reshape is an input.
-    nodes = [helper.make_node("Reshape", ["x", "shape"], ["a"]), helper.make_node("Relu", ["a"], ["y"])]
-    inputs = [("x", FLOAT, ["n"]), ("shape", INT64, None)]
-    report, model = infer(tmp_path, graphs.graph(nodes, inputs, [("y", FLOAT, ["p", "q"])]))
+    text = "(float[n] x, int64[] shape) => (float[p, q] y) { a = Reshape(x, shape) y = Relu(a) }"
+    report, model = infer(tmp_path, graphs.parsed(text))
     assert "symbolic shape inference cannot follow this model" in capsys.readouterr().out
     assert report.by in {"onnx", "none"}
     assert shapes(model)["y"] == ("p", "q")
@@ -85,11 +83,8 @@ def test_where_symbolic_inference_gives_up_onnx_takes_over(tmp_path, capsys):
 
 
 def test_operators_that_nobody_knows_are_handed_on_with_a_word(tmp_path, capsys):
-    nodes = [
-        helper.make_node("Secret", ["x"], ["a"], domain="acme"),
-        helper.make_node("Secret", ["a"], ["y"], domain="acme"),
-    ]
-    before = graphs.graph(nodes, [("x", FLOAT, ["n"])], [("y", FLOAT, ["n"])], domains=["acme"])
+    text = "(float[n] x) => (float[n] y) { a = acme.Secret(x) y = acme.Secret(a) }"
+    before = graphs.parsed(text, domains=("acme",))
     report, model = infer(tmp_path, before)
     assert report.to_json() == {"inferred": [0.5, 0.5], "by": "none"}
     assert model == before
@@ -97,43 +92,25 @@ def test_operators_that_nobody_knows_are_handed_on_with_a_word(tmp_path, capsys)
 
 
 def test_a_forgotten_import_of_a_known_domain_is_added(tmp_path, capsys):
-    nodes = [helper.make_node("Gelu", ["x"], ["y"], domain="com.microsoft")]
-    _, model = infer(tmp_path, graphs.graph(nodes, [("x", FLOAT, ["n"])], [("y", FLOAT, ["n"])]))
+    _, model = infer(tmp_path, graphs.parsed("(float[n] x) => (float[n] y) { y = com.microsoft.Gelu(x) }"))
     assert [(entry.domain, entry.version) for entry in model.opset_import] == [("", 17), ("com.microsoft", 1)]
     assert "com.microsoft without importing" in capsys.readouterr().out
 
 
 def test_what_onnx_runtime_runs_is_taken_though_the_checker_complains(tmp_path, capsys):
     # ONNX Runtime writes LayerNormalization into graphs of opsets that did not have it yet.
-    nodes = [helper.make_node("LayerNormalization", ["x", "scale"], ["y"])]
-    shape = ["batch", 8]
-    model = graphs.graph(nodes, [("x", FLOAT, shape)], [("y", FLOAT, shape)], [graphs.weight("scale", 8)], opset=14)
-    report, _ = infer(tmp_path, model)
+    text = "(float[batch, 8] x) => (float[batch, 8] y) { y = LayerNormalization(x, scale) }"
+    report, _ = infer(tmp_path, graphs.parsed(text, opset=14, scale=(8,)))
     assert list(report.inferred) == [1.0, 1.0]
     assert "onnx's checker complains, ONNX Runtime does not" in capsys.readouterr().out
 
 
 def test_a_wrong_graph_fails_with_what_is_wrong(tmp_path):
-    nodes = [helper.make_node("Relu", ["nowhere"], ["y"])]
     with pytest.raises(StepError) as caught:
-        infer(tmp_path, graphs.graph(nodes, [("x", FLOAT, [1])], [("y", FLOAT, [1])]))
+        infer(tmp_path, graphs.parsed("(float[1] x) => (float[1] y) { y = Relu(nowhere) }"))
     assert str(caught.value).startswith("The model is no valid ONNX")
     assert "nowhere" in str(caught.value)
     assert "export it again" in str(caught.value)
-
-
-def test_a_web_page_saved_as_a_model_fails_with_a_clear_word(tmp_path):
-    (tmp_path / "exported").mkdir()
-    (tmp_path / "exported/model.onnx").write_text("<!doctype html><html>not found</html>")
-    with pytest.raises(StepError, match="no ONNX model"):
-        ShapeInfer().run(tmp_path / "shaped", exported=tmp_path / "exported")
-
-
-def test_missing_external_data_fails_by_the_name_of_the_file(tmp_path):
-    onnx_files.save(graphs.layers(), tmp_path / "exported", threshold=1000)
-    (tmp_path / "exported/model.onnx.data").unlink()
-    with pytest.raises(StepError, match=r"external data of model\.onnx is missing: model\.onnx\.data"):
-        ShapeInfer().run(tmp_path / "shaped", exported=tmp_path / "exported")
 
 
 def test_external_weights_stay_external_under_their_own_name_and_are_not_copied(tmp_path):
@@ -154,24 +131,15 @@ def test_external_weights_stay_external_under_their_own_name_and_are_not_copied(
 
 def test_shapes_that_weights_decide_are_found_though_weights_are_not_read(tmp_path):
     # 8 MB of weights, and a stored shape that does matter.
-    nodes = [helper.make_node("MatMul", ["x", "w"], ["a"]), helper.make_node("Reshape", ["a", "shape"], ["y"])]
-    stored = helper.make_tensor("shape", INT64, [3], [0, 32, 64])
-    weights = [graphs.weight("w", 1024, 2048), stored]
-    _, model = infer(
-        tmp_path, graphs.graph(nodes, [("x", FLOAT, ["n", 1024])], [("y", FLOAT, ["a", "b", "c"])], weights)
-    )
+    text = "(float[n, 1024] x) => (float[a, b, c] y) { a = MatMul(x, w) y = Reshape(a, shape) }"
+    _, model = infer(tmp_path, graphs.parsed(text, w=(1024, 2048), shape=np.array([0, 32, 64])))
     assert shapes(model) == {"a": ("n", 2048), "y": ("n", 32, 64)}
 
 
 def test_a_model_quantized_by_someone_else_comes_through(tmp_path):
-    nodes = [
-        helper.make_node("DynamicQuantizeLinear", ["x"], ["q", "s", "z"]),
-        helper.make_node("MatMulInteger", ["q", "w", "z"], ["i"]),
-        helper.make_node("Cast", ["i"], ["f"], to=FLOAT),
-        helper.make_node("Mul", ["f", "s"], ["y"]),
-    ]
-    stored = helper.make_tensor("w", TensorProto.INT8, [4, 3], list(range(12)))
-    report, model = infer(tmp_path, graphs.graph(nodes, [("x", FLOAT, ["n", 4])], [("y", FLOAT, ["n", 3])], [stored]))
+    nodes = "q, s, z = DynamicQuantizeLinear(x) i = MatMulInteger(q, w, z) f = Cast<to = 1>(i) y = Mul(f, s)"
+    stored = np.arange(12, dtype=np.int8).reshape(4, 3)
+    report, model = infer(tmp_path, graphs.parsed(f"(float[n, 4] x) => (float[n, 3] y) {{ {nodes} }}", w=stored))
     assert report.inferred[1] == 1.0
     assert shapes(model)["f"] == ("n", 3)
 

@@ -2,10 +2,15 @@
 
 import os
 import shutil
+import tempfile
 from dataclasses import dataclass
+from pathlib import Path
 from unittest import mock
 
+import pytest
+
 from engine.machine import cuda
+from engine.recipe.schema import Recipe
 from engine.runtimes.tensorrt.builder import Order
 from engine.runtimes.tensorrt.options import BuilderOptions
 from engine.runtimes.tensorrt.prepared_graph import Extents, Onnx, PreparedGraph
@@ -32,6 +37,15 @@ class EngineSteps:
 def of(recipe):
     """Return the two steps of a recipe."""
     return EngineSteps(TrtPrepare.for_recipe(recipe), TrtBuild.for_recipe(recipe))
+
+
+def rtx_bytes(graph, device, profile):
+    """Return the size of the engine that TensorRT-RTX builds of a graph for a device that need not be here."""
+    pytest.importorskip("tensorrt_rtx", reason="the extra `rtx` is not installed: Linux on x86_64 has it")
+    target = {"device": device, "runtime": "tensorrt-rtx"}
+    fields = {"name": "m", "model": {"source": "m"}, "target": target, "precision": "fp16", "profiles": [profile]}
+    with tempfile.TemporaryDirectory() as folder:
+        return of(Recipe.model_validate(fields)).run(Path(folder) / "out", checked=graph).bytes
 
 
 def compiled(step, out, **inputs):

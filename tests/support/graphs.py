@@ -47,6 +47,24 @@ def graph(nodes: list[Any], inputs: list[Any], outputs: list[Any], weights: list
     return helper.make_model(body, opset_imports=opsets, ir_version=options.get("ir", 8))
 
 
+def parsed(text: str, *, opset: int = 17, ir: int = 8, domains: tuple[str, ...] = (), **weights: Any) -> Any:
+    """Return the model of a graph in onnx's own text, such as `(float[n] x) => (float[n] y) { y = Add(x, w) }`.
+
+    A weight is an array, a stored tensor, or the shape of a tensor of normally distributed numbers, as a tuple.
+    """
+    imports = ", ".join(
+        f'"{domain}" : {version}' for domain, version in {"": opset, **dict.fromkeys(domains, 1)}.items()
+    )
+    model = onnx.parser.parse_model(f"<ir_version: {ir}, opset_import: [{imports}]> graph {text}")
+    for name, values in weights.items():
+        if isinstance(values, tuple):
+            stored = weight(name, *values)
+        else:
+            stored = values if isinstance(values, TensorProto) else numpy_helper.from_array(np.asarray(values), name)
+        model.graph.initializer.append(stored)
+    return model
+
+
 def write(directory: Path, model: onnx.ModelProto) -> Path:
     """Write a model as its maker would: with onnx itself."""
     directory.mkdir(parents=True, exist_ok=True)

@@ -16,32 +16,24 @@ import sys
 from importlib import import_module
 from pathlib import Path
 
-module, name, missing, out, *inputs = sys.argv[1:]
-sys.modules |= dict.fromkeys(missing.split(","))
+module, name, out, *inputs = sys.argv[1:]
+sys.modules |= dict.fromkeys(("torch", "transformers"))
 step = getattr(import_module(module), name)()
-print(step.run(Path(out), **{key: Path(path) for key, path in (each.split("=", 1) for each in inputs)}))
+step.run(Path(out), **{key: Path(path) for key, path in (each.split("=", 1) for each in inputs)})
 """
 
 
-def run(step: type[Step], out: Path, *, missing: tuple[str, ...] = ("torch",), seed: int = 5, **inputs: Path) -> str:
-    """Run a step with its default options in a new process, and return what the step and its report print.
-
-    `missing` are packages that cannot be imported there, `seed` is the hash seed, `inputs` are those of the step.
-    """
-    words = [sys.executable, "-c", _PROGRAM, step.__module__, step.__name__, ",".join(missing), str(out)]
-    words += [f"{name}={path}" for name, path in inputs.items()]
-    environment = os.environ | {"PYTHONHASHSEED": str(seed)}
-    return subprocess.run(words, cwd=ROOT, env=environment, check=True, capture_output=True, text=True).stdout
-
-
 def digests(step: type[Step], folder: Path, **inputs: Path) -> set[str]:
-    """Return the digests of `model.onnx` of three runs: two here, and one in a process with another hash seed.
+    """Return the digests of `model.onnx` of three runs of a step with its default options.
 
-    Each run writes to another directory below `folder`.
+    Two runs are here, and one in a process with another hash seed, where torch and transformers cannot be imported.
+    Each run writes to another directory below `folder`. `inputs` are those of the step.
     """
     outs = [folder / "first/out", folder / "second/out", folder / "other"]
     for out in outs[:2]:
         out.parent.mkdir()
         step().run(out, **inputs)
-    run(step, outs[2], **inputs)
+    words = [sys.executable, "-c", _PROGRAM, step.__module__, step.__name__, str(outs[2])]
+    words += [f"{name}={path}" for name, path in inputs.items()]
+    subprocess.run(words, cwd=ROOT, env=os.environ | {"PYTHONHASHSEED": "5"}, check=True, capture_output=True)
     return {hashlib.sha256((out / "model.onnx").read_bytes()).hexdigest() for out in outs}

@@ -71,7 +71,6 @@ def of_output(name: str, case: Case, built: np.ndarray, *, pooling: Pooling | No
 
 
 def _choices(name: str, case: Case, built: np.ndarray) -> Choices:
-    """Return the choices in the rows of an output that have real tokens."""
     original, kept = case.outputs[name], rows(case.inputs)
     real = positions(name, original, case.inputs)
     if kept is not None and original.shape[:1] == kept.shape:

@@ -68,20 +68,14 @@ class Bounded(Step):
         """
         validation = recipe.validation
         lowering = recipe.runtime.lowering(recipe)
+        same = ("cosine", "agreement", "max_abs", "variation", "rank", "in_batch", "precision_share", "metric")
         return cls(
+            **{name: getattr(validation, name) for name in same},
             task=recipe.model.task,
             precision=recipe.precision,
-            cosine=validation.cosine,
-            agreement=validation.agreement,
-            max_abs=validation.max_abs,
-            variation=validation.variation,
-            rank=validation.rank,
-            in_batch=validation.in_batch,
             asks_to_join=_asks_to_join(recipe.package.triton),
             asks_to_mix=_asks_to_mix(recipe.package),
-            precision_share=validation.precision_share,
             perplexity=None if validation.perplexity is None else validation.perplexity.bound,
-            metric=validation.metric,
             weights_only=lowering is Lowering.WEIGHTS_ONLY,
             lowers_fp32=recipe.runtime.lowers_fp32,
             has_full_range=lowering is Lowering.DYNAMIC and recipe.target.isa is None,
@@ -123,7 +117,6 @@ class Bounded(Step):
             raise refusals.unmeasured("precision_share", "the runtime of this target does not count multiplications")
 
     def _missed_distances(self, report: AccuracyReport) -> Iterator[Miss]:
-        """Yield the missed bounds on cosine, errors, variation and rank correlation."""
         default = DEFAULTS[self.precision]
         sample, missed = thresholds.sample, thresholds.missed
         if (cosine := self._measured("cosine", report.cosine)) is not None:
@@ -147,7 +140,6 @@ class Bounded(Step):
             yield from missed("the rank correlation (rank)", rank.worst, bound, f", output {rank.output}")
 
     def _missed_shares(self, report: AccuracyReport) -> Iterator[Miss]:
-        """Yield the missed bounds on the agreement, on the metric, and on the ratio of the perplexities."""
         default, missed = DEFAULTS[self.precision], thresholds.missed
         if (agreement := self._measured("agreement", report.agreement)) is not None:
             # The default bound finds broken models, so near ties keep it; a bound of the recipe is on equal choices.

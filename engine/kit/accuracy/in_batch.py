@@ -153,7 +153,10 @@ def _among_equal(model: _Model, rows: Sequence[_Row], batched: set[str], largest
     fitted = [_Row(row.case, _fitted(row.inputs, base.inputs, batched)) for row in rows]
     first = fitted[0]
     larger = {name: _larger(tensor) if name in batched else tensor for name, tensor in fitted[-1].inputs.items()}
-    backwards = {name: _backwards(name, each) if name in batched else each for name, each in first.inputs.items()}
+    backwards = {
+        name: each[:, ::-1] if name in batched and each.ndim > 1 and name != _POSITIONS else each
+        for name, each in first.inputs.items()
+    }
     every = [first.inputs, larger, backwards, *(row.inputs for row in fitted[1:])]
     compared = {0: first, **dict(enumerate(fitted[1:], 3))}
     every += list(itertools.islice(itertools.cycle(every), max(1, largest - len(every))))
@@ -185,7 +188,8 @@ def _among_longer(model: _Model, rows: Sequence[_Row], padding: Padding) -> list
     fitted = [_Row(row.case, {**row.inputs, **_only(_fitted(row.inputs, base, others), others)}) for row in rows]
     chosen = sorted(fitted, key=_length)
     while len(chosen) > 1:
-        own = [_with_mask(row.inputs) for row in chosen]
+        # A mask, also for a model that takes none, tells the real positions of outputs.
+        own = [{"attention_mask": np.ones_like(row.inputs["input_ids"]), **row.inputs} for row in chosen]
         padded = {
             **{name: np.concatenate([each[name] for each in own]) for name in others},
             **_padded([_only(each, each.keys() - others) for each in own], padding),
@@ -209,13 +213,6 @@ def _length(row: _Row) -> int:
 
 def _only(tensors: Tensors, names: Collection[str]) -> dict[str, np.ndarray]:
     return {name: tensor for name, tensor in tensors.items() if name in names}
-
-
-def _with_mask(inputs: Tensors) -> dict[str, np.ndarray]:
-    """Return a text with a mask, also for a model that takes none: the mask tells the real positions of outputs."""
-    import numpy as np
-
-    return {"attention_mask": np.ones_like(inputs["input_ids"]), **inputs}
 
 
 def _padded(rows: Sequence[Tensors], padding: Padding) -> dict[str, np.ndarray]:
@@ -243,10 +240,6 @@ def _fitted(inputs: Tensors, base: Tensors, names: set[str]) -> dict[str, np.nda
 def _larger(tensor: np.ndarray) -> np.ndarray:
     """Return larger numbers than those of a row; whole numbers stay, because they may be the places of a table."""
     return (tensor * _LARGER).astype(tensor.dtype) if tensor.dtype.kind == "f" else tensor
-
-
-def _backwards(name: str, tensor: np.ndarray) -> np.ndarray:
-    return tensor[:, ::-1] if tensor.ndim > 1 and name != _POSITIONS else tensor
 
 
 def _of_row(outputs: Tensors, place: int) -> dict[str, np.ndarray]:

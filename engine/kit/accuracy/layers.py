@@ -66,7 +66,10 @@ def compare(
     graphs = [_graph(folder) for folder in (original, built)]
     worst: dict[str, tuple[float, float, str]] = {}
     for inputs in cases:
-        feeds = [_feed(graph, inputs) for graph in graphs]
+        feeds = [
+            {name: inputs[name].astype(spec.dtype, copy=False) for name, spec in onnx_files.inputs(graph).items()}
+            for graph in graphs
+        ]
         expected = _tensors(on_cpu.runner(original / MODEL, feeds[0]), feeds[0])
         actual = _tensors(runner(built / MODEL, feeds[1]), feeds[1])
         for name, array in expected.items():
@@ -80,7 +83,6 @@ def compare(
 
 
 def _layers(graph: onnx.ModelProto, worst: Mapping[str, tuple[float, float, str]]) -> list[ComparedLayer]:
-    """Return the layers in the order of the graph, each with what its operator loses."""
     reached: dict[str, float] = {}
     layers: list[ComparedLayer] = []
     for node in graph.graph.node:
@@ -89,9 +91,8 @@ def _layers(graph: onnx.ModelProto, worst: Mapping[str, tuple[float, float, str]
             reached[name] = read
             if name in worst:
                 cosine, error, dtype = worst[name]
-                layers.append(
-                    ComparedLayer(name, node.op_type, dtype, cosine, error, max(0.0, round(read - cosine, _DIGITS)))
-                )
+                lost = max(0.0, round(read - cosine, _DIGITS))
+                layers.append(ComparedLayer(name, node.op_type, dtype, cosine, error, lost))
                 reached[name] = cosine
     return layers
 
@@ -127,11 +128,6 @@ def _tensors(runner: Any, feed: Tensors) -> Tensors:
         raise StepError(
             "Polygraphy cannot run the model with all of its tensors as outputs", reasons.facts(error), _ON_CPU
         ) from error
-
-
-def _feed(graph: onnx.ModelProto, inputs: Tensors) -> Tensors:
-    """Return the inputs that a graph has, in its types."""
-    return {name: inputs[name].astype(spec.dtype, copy=False) for name, spec in onnx_files.inputs(graph).items()}
 
 
 def _graph(folder: Path) -> onnx.ModelProto:

@@ -175,7 +175,9 @@ def _measured(
         in_batch=_worst([*among.equal, *among.padded], lowest=True) if among else None,
         in_equal_batch=_worst(among.equal, lowest=True) if among else None,
         joins_no_rows=among.reason if among else None,
-        agreement=_agreement(finite) if neighbours is None else _of_neighbours(neighbours),
+        agreement=_agreement(finite)
+        if neighbours is None
+        else _alike(list(neighbours.items()), agreement.NEAR_NEIGHBOURS_IN_WORDS),
         metric=metric,
     )
 
@@ -233,10 +235,6 @@ def _agreement(measured: Sequence[tuple[Case, str, Distance]]) -> Agreement | No
     return alike and replace(alike, one_class=len(classes) == 1 and alike.choices > 1)
 
 
-def _of_neighbours(neighbours: Mapping[str, Choices]) -> Agreement | None:
-    return _alike(list(neighbours.items()), agreement.NEAR_NEIGHBOURS_IN_WORDS)
-
-
 def _alike(counted: Sequence[tuple[str, Choices]], gap: str) -> Agreement | None:
     """Return the agreement over the choices of cases, each with the case's name; None where there are no choices."""
     total = sum((choices for _, choices in counted), NO_CHOICES)
@@ -261,14 +259,13 @@ def _accuracy(answered: Sequence[Answered]) -> MetricReport | None:
         if case.label is not None and expected is not None:
             ours.append(got == case.label)
             theirs.append(expected == case.label)
-    if not ours:
+    count = len(ours)
+    if not count:
         return None
-    value, original = sum(ours) / len(ours), sum(theirs) / len(theirs)
-    return MetricReport(name="accuracy", value=value, original=original, samples=len(ours))
+    return MetricReport(name="accuracy", value=sum(ours) / count, original=sum(theirs) / count, samples=count)
 
 
 def _in_words(report: AccuracyReport) -> str:
-    """Return the measured numbers as a line of the log."""
     if report.reshaped:
         return f"outputs of another size in {len(report.reshaped)} cases"
     if report.unanswered:
@@ -285,6 +282,5 @@ def _in_words(report: AccuracyReport) -> str:
 
 
 def _listed(kinds: Mapping[str, int]) -> str:
-    """Return a line of the log with the number of cases of each kind."""
     words = {"random": "random tensors, since there are no samples"}
     return lists.counts({words.get(kind, kind): count for kind, count in kinds.items()})

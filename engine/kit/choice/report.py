@@ -67,7 +67,6 @@ class ChoiceReport(TypedReport):
         yield f"measured interleaved at {shapes} on {device}"
 
     def _reason(self, name: str) -> str:
-        """Return why a candidate was not chosen."""
         each = self.candidates[name]
         if each.rejected:
             return each.in_words()

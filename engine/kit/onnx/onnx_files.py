@@ -79,7 +79,8 @@ def load_graph(directory: Path) -> onnx.ModelProto:
     Raises StepError where the file is missing, and as `read` does.
     """
     if not (directory / MODEL).is_file():
-        raise StepError(f"There is no {MODEL} in the model's directory", [f"it holds: {_listing(directory)}"])
+        names = sorted(path.name for path in directory.iterdir())[:12] if directory.is_dir() else ["nothing"]
+        raise StepError(f"There is no {MODEL} in the model's directory", [f"it holds: {', '.join(names)}"])
     return read(directory / MODEL)
 
 
@@ -321,7 +322,3 @@ def _strip_paths(model: onnx.ModelProto) -> None:
             part.metadata_props.remove(entry)
         if _ABSOLUTE_PATH.search(part.doc_string):
             part.ClearField("doc_string")
-
-
-def _listing(directory: Path) -> str:
-    return ", ".join(sorted(path.name for path in directory.iterdir())[:12]) if directory.is_dir() else "nothing"

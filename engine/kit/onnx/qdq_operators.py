@@ -70,7 +70,6 @@ def standardized(model: onnx.ModelProto) -> onnx.ModelProto:
 
 
 def _standardize(node: onnx.NodeProto, graph: onnx.GraphProto, shapes: Mapping[str, list[int]]) -> None:
-    """Turn one of NVIDIA's nodes into ONNX's operator of the same meaning."""
     from onnx import TensorProto, helper
 
     kind = NVIDIA[node.op_type]
@@ -126,14 +125,9 @@ def quantized_types(model: onnx.ModelProto) -> tuple[str, ...]:
     A type that recipes have no name for has ONNX's name in small letters. A model without Q/DQ operators has no types.
     NVIDIA's own Q/DQ operators count as ONNX's.
     """
-    stored = stored_types(model)
+    stored = {name: tensor.data_type for name, tensor in _stored(model)}
     types = {kind for node in onnx_files.nodes(model) for kind in _types(node, stored)}
     return tuple(sorted(_NAMES.get(kind, kind.lower()) for kind in types if kind not in {"", "INT32"}))
-
-
-def stored_types(model: onnx.ModelProto) -> Mapping[str, int]:
-    """Return the type of each stored tensor by name: initializers, and constants in nodes."""
-    return {name: tensor.data_type for name, tensor in _stored(model)}
 
 
 def _stored(model: onnx.ModelProto) -> Iterator[tuple[str, onnx.TensorProto]]:

@@ -88,7 +88,11 @@ def adopt(model: onnx.ModelProto, inferred: onnx.ModelProto) -> bool:
 def known(model: onnx.ModelProto) -> float:
     """Return the share of tensors in the main graph that have a size or a name for every dimension, from 0 to 1."""
     computed = {name for node in model.graph.node for name in node.output if name}
-    described = {v.name for v in [*model.graph.value_info, *model.graph.output] if _complete(v)}
+    described = {
+        value.name
+        for value in [*model.graph.value_info, *model.graph.output]
+        if _typed(value) and all(dim.HasField("dim_value") or dim.dim_param for dim in _dims(value))
+    }
     constants = {name for node in model.graph.node if node.op_type == "Constant" for name in node.output}
     return round(len((described | constants) & computed) / len(computed), 4) if computed else 1.0
 
@@ -116,11 +120,6 @@ def _typed(value: onnx.ValueInfoProto) -> bool:
     """Whether the model states a tensor's type and number of dimensions."""
     tensor = value.type.tensor_type
     return bool(value.type.HasField("tensor_type") and tensor.elem_type and tensor.HasField("shape"))
-
-
-def _complete(value: onnx.ValueInfoProto) -> bool:
-    """Whether the model states a size or an axis name for each dimension of a tensor."""
-    return _typed(value) and all(dim.HasField("dim_value") or dim.dim_param for dim in _dims(value))
 
 
 def _dims(value: onnx.ValueInfoProto) -> list[onnx.TensorShapeProto.Dimension]:

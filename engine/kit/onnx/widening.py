@@ -35,7 +35,11 @@ def widened(message: onnx.ModelProto) -> onnx.ModelProto:
 
     model = InlinePass()(ir_models.of(message)).model
     ends = (*model.graph.inputs, *model.graph.outputs)
-    kept = {value: kind for value in ends if (kind := value.dtype) and _is_half(kind) and not _is_stored_input(value)}
+    kept = {
+        value: kind
+        for value in ends
+        if (kind := value.dtype) and _is_half(kind) and not (value.is_graph_input() and value.is_initializer())
+    }
     for graph in model.graphs():
         for stored in graph.initializers.values():
             if _is_half(stored.dtype):
@@ -47,11 +51,6 @@ def widened(message: onnx.ModelProto) -> onnx.ModelProto:
             _widen_attributes(node)
     _keep_ends(model, kept)
     return ir_models.proto(model)
-
-
-def _is_stored_input(value: ir.Value) -> bool:
-    """Whether a stored tensor is listed as an input, as in old models."""
-    return value.is_graph_input() and value.is_initializer()
 
 
 def _is_half(kind: ir.DataType | int | None) -> bool:

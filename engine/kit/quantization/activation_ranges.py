@@ -103,7 +103,8 @@ def observe(
             turned = np.moveaxis(tensor, 1, -1) if name in channels_first else tensor
             rows = _rows(turned, sample.get("attention_mask"))
             if name not in watchers:
-                count = _row_count(rows.shape[1], len(sources))
+                fit = _BUDGET // (2 * 4 * rows.shape[1] * len(sources))  # float32, on both halves of the samples
+                count = max(_LEAST_ROWS, min(_ROWS, fit))
                 half = (len(samples) + 1) // 2
                 watchers[name] = (_Watcher(count, half), _Watcher(count, half))
             watchers[name][number % 2].add(rows)
@@ -216,11 +217,6 @@ def _rows(tensor: np.ndarray, mask: np.ndarray | None) -> np.ndarray:
     if mask is not None and tensor.ndim > mask.ndim and tensor.shape[: mask.ndim] == mask.shape:
         tensor = tensor[mask.astype(bool)]
     return np.asarray(tensor.reshape(-1, tensor.shape[-1]), np.float32)
-
-
-def _row_count(channels: int, tensors: int) -> int:
-    """Return how many rows of one tensor's activations fit into the memory budget, for each half of the samples."""
-    return max(_LEAST_ROWS, min(_ROWS, _BUDGET // (2 * 4 * channels * tensors)))
 
 
 def smoothing_factors(largest: np.ndarray, weight: np.ndarray, alpha: float) -> np.ndarray:

@@ -78,7 +78,10 @@ def replace_readers(model: ir.Model, bits: int, kept: Collection[str] = ()) -> M
             _replace_lookups(readers.lookups, weight, names)
         counts["MatMul"] += len(readers.products) + len(readers.transposed)
         counts["Gather"] += len(readers.lookups)
-        _drop_unread(matrix)
+        for use in matrix.uses():
+            if use.node.op_type == "Transpose" and surgery.is_unread(use.node.outputs[0]):
+                surgery.graph_of(use.node).remove(use.node, safe=True)
+        surgery.drop_unread([matrix])
     if counts:
         model.opset_imports.setdefault(CONTRIBUTED, 1)
     return {name: count for name, count in sorted(counts.items()) if count}
@@ -95,7 +98,6 @@ class _Stored:
 
 
 def _store(matrix: ir.Value, bits: int, *, outputs_first: bool, names: TensorNames) -> _Stored:
-    """Add the tensors of a weight in blocks to the graph."""
     values, graph = surgery.numbers(matrix), surgery.graph_of(matrix)
     packed = pack(values, bits, outputs_first=outputs_first)
     outputs, inputs = values.shape if outputs_first else values.shape[::-1]
@@ -107,7 +109,6 @@ def _store(matrix: ir.Value, bits: int, *, outputs_first: bool, names: TensorNam
 
 
 def _replace_products(nodes: list[ir.Node], weight: _Stored) -> None:
-    """Put MatMulNBits in the place of MatMul nodes."""
     sizes = {"K": weight.inputs, "N": weight.outputs, "bits": weight.bits, "block_size": BLOCK}
     for node in nodes:
         inputs = [node.inputs[0], *weight.values]
@@ -129,14 +130,6 @@ def _replace_lookups(nodes: list[ir.Node], table: _Stored, names: TensorNames) -
         flat = surgery.node("Reshape", [codes, shape], names.free(f"{codes.name}_flat"), f"{node.name}_flat")
         inputs = [flat.outputs[0], node.inputs[1], scales, zero_points]
         surgery.replace(node, [flat, surgery.contributed(LOOKUP, inputs, node, node.name or "", **numbers)])
-
-
-def _drop_unread(matrix: ir.Value) -> None:
-    """Remove the Transposes of a matrix that no node reads any more, and the matrix, if no other node reads it."""
-    for use in matrix.uses():
-        if use.node.op_type == "Transpose" and surgery.is_unread(use.node.outputs[0]):
-            surgery.graph_of(use.node).remove(use.node, safe=True)
-    surgery.drop_unread([matrix])
 
 
 @dataclass

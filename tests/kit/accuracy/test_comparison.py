@@ -67,30 +67,23 @@ def test_a_borderline_sample_has_an_error_and_no_direction():
     assert comparison.distance(clear, turned, pooling=None, usual=usual).cosine == pytest.approx(-0.99, abs=0.01)
 
 
-def test_logits_that_mean_a_coin_toss_have_no_direction_and_are_seen_against_one():
-    measured = distance({"logits": [[0.001, 0.002]]}, {"logits": [[0.002, -0.001]]})
-    assert measured.cosine is None
-    assert measured.relative == pytest.approx(0.003)
-
-
-def test_other_outputs_may_be_small_and_still_have_a_direction():
-    measured = distance({"y": [[0.001, 0.002]]}, {"y": [[0.002, -0.001]]})
-    assert measured.cosine == pytest.approx(0)
-    assert measured.relative == pytest.approx(1.5)
-
-
-def test_a_single_number_has_no_direction():
+def test_logits_that_mean_a_coin_toss_and_single_numbers_have_no_direction_but_other_small_outputs_have_one():
+    small, turned = [[0.001, 0.002]], [[0.002, -0.001]]
+    logits = distance({"logits": small}, {"logits": turned})
+    assert (logits.cosine, logits.relative) == (None, pytest.approx(0.003))
+    other = distance({"y": small}, {"y": turned})
+    assert (other.cosine, other.relative) == (pytest.approx(0), pytest.approx(1.5))
     assert distance({"score": [[0.2]]}, {"score": [[-0.2]]}).cosine is None
 
 
-def test_numbers_that_are_not_finite_are_no_distance():
-    assert distance({"logits": [[1.0, 2.0]]}, {"logits": [[1.0, np.nan]]}) is None
-    assert distance({"logits": [[1.0, 2.0]]}, {"logits": [[1.0, np.inf]]}) is None
+def test_numbers_that_are_not_finite_are_no_distance_but_where_the_original_has_the_same():
+    def between(original, built):
+        return distance({"logits": [original]}, {"logits": [built]})
 
-
-def test_an_infinity_of_the_original_s_own_is_expected_back():
-    assert distance({"logits": [[1.0, -np.inf, 2.0]]}, {"logits": [[1.0, -np.inf, 2.0]]}).max_abs == 0
-    assert distance({"logits": [[1.0, -np.inf, 2.0]]}, {"logits": [[1.0, 0.0, 2.0]]}) is None
+    assert between([1.0, 2.0], [1.0, np.nan]) is None
+    assert between([1.0, 2.0], [1.0, np.inf]) is None
+    assert between([1.0, -np.inf, 2.0], [1.0, 0.0, 2.0]) is None
+    assert between([1.0, -np.inf, 2.0], [1.0, -np.inf, 2.0]).max_abs == 0
 
 
 def test_integers_must_be_the_same():

@@ -2,7 +2,6 @@ import graphs
 import numpy as np
 import onnx
 import pytest
-from graphs import FLOAT
 from onnx import TensorProto, helper, numpy_helper
 
 from engine.errors import StepError
@@ -12,9 +11,9 @@ VALUES = np.arange(3 * mapped_weights.LEAST, dtype=np.float32).reshape(3, -1)
 
 
 def model(values=VALUES):
-    weights = [numpy_helper.from_array(values, "w"), numpy_helper.from_array(np.ones(300, np.float32), "small")]
-    nodes = [helper.make_node("Add", ["x", "w"], ["y"]), helper.make_node("Identity", ["small"], ["z"])]
-    return graphs.graph(nodes, [("x", FLOAT, list(values.shape))], [("y", FLOAT, None), ("z", FLOAT, [300])], weights)
+    shape = ", ".join(map(str, values.shape))
+    text = f"(float[{shape}] x) => (float[] y, float[300] z) {{ y = Add(x, w) z = Identity(small) }}"
+    return graphs.parsed(text, w=values, small=np.ones(300, np.float32))
 
 
 @pytest.mark.parametrize("threshold", [0, onnx_files.INLINE_LIMIT])

@@ -12,9 +12,8 @@ from engine.runtimes.onnxruntime import session as ort
 
 
 def gemm(opset, *, ir):
-    inputs = [("x", FLOAT, ["n", 8]), ("w", FLOAT, [8, 8]), ("b", FLOAT, [8])]
-    node = helper.make_node("Gemm", ["x", "w", "b"], ["y"])
-    return graphs.graph([node], inputs, [("y", FLOAT, ["n", 8])], opset=opset, ir=ir)
+    text = "(float[n, 8] x, float[8, 8] w, float[8] b) => (float[n, 8] y) { y = Gemm(x, w, b) }"
+    return graphs.parsed(text, opset=opset, ir=ir)
 
 
 @pytest.mark.parametrize("domain", ["", "ai.onnx"])

@@ -2,13 +2,14 @@
 
 from pathlib import Path
 
+import graphs
 import numpy as np
 import onnx
 import onnxruntime
 import pytest
 import typed_graphs
-from onnx import helper, numpy_helper
-from typed_graphs import F8, F16, F32, I4, I8, I32, U8, WIDE
+from onnx import helper
+from typed_graphs import F8, F16, F32, I4, I8, U8, WIDE
 
 from engine.errors import StepError
 from engine.kit.onnx import qdq_operators
@@ -52,14 +53,11 @@ def test_blocks_that_nvidias_operators_leave_to_the_shapes_are_stated():
 
 def fp8_of(opset):
     """Return a graph as Model Optimizer exported fp8 from PyTorch: no zero points, and the operators in `trt`."""
-    nodes = [
-        helper.make_node("TRT_FP8QuantizeLinear", ["a", "s"], ["q"], domain="trt"),
-        helper.make_node("TRT_FP8DequantizeLinear", ["q", "s"], ["d"], domain="trt"),
-        helper.make_node("MatMul", ["d", "w"], ["y"]),
-    ]
-    weights = numpy_helper.from_array(np.eye(64, dtype=np.float32), "w")
-    stored = [typed_graphs.constant("s", F32, value=0.01), weights]
-    return typed_graphs.graph(nodes, [("a", F32, WIDE)], (F32, WIDE), stored, opset=opset)
+    text = "q = trt.TRT_FP8QuantizeLinear(a, s) d = trt.TRT_FP8DequantizeLinear(q, s) y = MatMul(d, w)"
+    stored = {"s": np.float32(0.01), "w": np.eye(64, dtype=np.float32)}
+    return graphs.parsed(
+        f"(float[64, 64] a) => (float[64, 64] y) {{ {text} }}", opset=opset, ir=10, domains=("trt",), **stored
+    )
 
 
 @pytest.mark.parametrize("opset", [13, 17, 19, 21])
@@ -119,6 +117,10 @@ def test_the_types_of_the_files_of_model_optimizer(name, types):
     assert qdq_operators.quantized_types(onnx.load(FILES / f"{name}.onnx")) == types
 
 
+def of_text(text, **stored):
+    return graphs.parsed(f"(float[64, 64] a) => (float[64, 64] y) {{ {text} }}", opset=21, s=np.float32(1), **stored)
+
+
 @pytest.mark.parametrize(
     ("model", "types"),
     [
@@ -128,33 +130,14 @@ def test_the_types_of_the_files_of_model_optimizer(name, types):
         (typed_graphs.weights_alone(F16, I4, F16, (4, 64), axis=0, block_size=16), ("int4",)),
         (typed_graphs.of_nvidia_domain(F8), ("fp8",)),
         (typed_graphs.two("MatMul", F32, F32), ()),
+        (of_text("q = QuantizeLinear(a, s) y = DequantizeLinear(q, s)"), ("uint8",)),
+        (of_text("v = DequantizeLinear(b, s) y = Add(a, v)", b=np.ones(64, np.int32)), ()),
+        (
+            of_text("z = Constant<value = int8 {0}>() q = QuantizeLinear(a, s, z) y = DequantizeLinear(q, s, z)"),
+            ("int8",),
+        ),
     ],
-    ids=["int8", "uint8", "fp8", "int4", "NVIDIA's", "none"],
+    ids=["int8", "uint8", "fp8", "int4", "NVIDIA's", "none", "ONNX's default", "an int32 bias", "a constant node"],
 )
 def test_the_types_of_one_graph(model, types):
     assert qdq_operators.quantized_types(model) == types
-
-
-def test_a_quantize_linear_that_states_no_type_gives_uint8_as_onnx_says():
-    nodes = [
-        helper.make_node("QuantizeLinear", ["a", "s"], ["q"]),
-        helper.make_node("DequantizeLinear", ["q", "s"], ["y"]),
-    ]
-    model = typed_graphs.graph(nodes, [("a", F32, WIDE)], (F32, WIDE), [typed_graphs.constant("s", F32)])
-    assert qdq_operators.quantized_types(model) == ("uint8",)
-
-
-def test_a_bias_in_int32_is_no_quantized_type():
-    nodes = [helper.make_node("DequantizeLinear", ["b", "s"], ["v"]), helper.make_node("Add", ["a", "v"], ["y"])]
-    stored = [typed_graphs.constant("b", I32, 64, value=1), typed_graphs.constant("s", F32)]
-    assert qdq_operators.quantized_types(typed_graphs.graph(nodes, [("a", F32, WIDE)], (F32, WIDE), stored)) == ()
-
-
-def test_a_zero_point_in_a_constant_node_states_the_type():
-    nodes = [
-        helper.make_node("Constant", [], ["z"], value=typed_graphs.constant("z", I8)),
-        helper.make_node("QuantizeLinear", ["a", "s", "z"], ["q"]),
-        helper.make_node("DequantizeLinear", ["q", "s", "z"], ["y"]),
-    ]
-    model = typed_graphs.graph(nodes, [("a", F32, WIDE)], (F32, WIDE), [typed_graphs.constant("s", F32)])
-    assert qdq_operators.quantized_types(model) == ("int8",)

@@ -61,12 +61,9 @@ def test_only_unread_stored_tensors_go_also_from_the_inputs():
     surgery.drop_unread(model.graph.initializers.values())
     assert sorted(model.graph.initializers) == ["bias", "first", "second"]
     assert [value.name for value in model.graph.inputs] == ["x"]
-
-
-def test_what_a_body_reads_stays():
-    model = ir_models.of(graphs.loop())
-    surgery.drop_unread(model.graph.initializers.values())
-    assert "w" in model.graph.initializers
+    read_in_a_body = ir_models.of(graphs.loop())
+    surgery.drop_unread(read_in_a_body.graph.initializers.values())
+    assert "w" in read_in_a_body.graph.initializers
 
 
 def test_a_computed_value_has_no_stored_numbers():
@@ -76,36 +73,20 @@ def test_a_computed_value_has_no_stored_numbers():
 
 def doubled():
     """Return a model in which one node reads a tensor twice: x [n] -> y [n]; nobody reads `spare`."""
-    nodes = [helper.make_node("Relu", ["x"], ["a"]), helper.make_node("Mul", ["a", "a"], ["y"], name="Relu_0")]
-    shape = ["n"]
-    return ir_models.of(graphs.graph(nodes, [("x", FLOAT, shape)], [("y", FLOAT, shape)], [graphs.weight("spare", 4)]))
+    return ir_models.of(
+        graphs.parsed("(float[n] x) => (float[n] y) { a = Relu(x) [Relu_0] y = Mul(a, a) }", spare=(4,))
+    )
 
 
-def test_each_node_gets_a_name_of_its_own_and_a_taken_one_is_not_given_twice():
+@pytest.mark.parametrize(("with_output", "names"), [(False, ["Relu_0", "Relu_0_1"]), (True, ["Relu_0_a", "Relu_0"])])
+def test_each_node_gets_a_name_of_its_own_and_a_taken_one_is_not_given_twice(with_output, names):
     model = doubled()
-    surgery.name_nodes(model)
-    assert [node.name for node in model.graph] == ["Relu_0", "Relu_0_1"]
+    surgery.name_nodes(model, with_output=with_output)
+    assert [node.name for node in model.graph] == names
 
 
-def test_a_new_name_can_hold_the_first_output():
-    model = doubled()
-    surgery.name_nodes(model, with_output=True)
-    assert [node.name for node in model.graph] == ["Relu_0_a", "Relu_0"]
-
-
-def test_a_new_tensor_gets_a_name_that_no_tensor_has():
+def test_a_new_tensor_gets_a_name_that_no_tensor_has_also_in_bodies():
     free = TensorNames(doubled()).free
-    assert [free(name) for name in ("a", "a", "new", "new", "spare", "x")] == [
-        "a_",
-        "a__",
-        "new",
-        "new_",
-        "spare_",
-        "x_",
-    ]
-
-
-def test_names_of_tensors_in_bodies_are_taken():
-    model = ir_models.of(graphs.loop())
-    free = TensorNames(model).free
-    assert free("next") == "next_"
+    names = [free(name) for name in ("a", "a", "new", "new", "spare", "x")]
+    assert names == ["a_", "a__", "new", "new_", "spare_", "x_"]
+    assert TensorNames(ir_models.of(graphs.loop())).free("next") == "next_"

@@ -3,8 +3,6 @@
 import graphs
 import numpy as np
 import pytest
-from graphs import FLOAT
-from onnx import helper, numpy_helper
 
 from engine.kit.inputs.cases import Case
 from engine.kit.quantization import fidelity
@@ -14,10 +12,8 @@ from engine.runtimes.onnxruntime import session as ort
 
 def scaled(tmp_path, factors):
     """Open a model that multiplies x [1, 2] by two factors."""
-    stored = [numpy_helper.from_array(np.array(factors, np.float32), "factors")]
-    nodes = [helper.make_node("Mul", ["x", "factors"], ["y"])]
-    model = graphs.graph(nodes, [("x", FLOAT, [1, 2])], [("y", FLOAT, [1, 2])], stored)
-    return ort.unoptimized_graph(model, tmp_path)
+    text = "(float[1, 2] x) => (float[1, 2] y) { y = Mul(x, factors) }"
+    return ort.unoptimized_graph(graphs.parsed(text, factors=np.array(factors, np.float32)), tmp_path)
 
 
 def truth(tmp_path, *rows):

@@ -3,39 +3,28 @@
 import graphs
 import numpy as np
 import pytest
-from graphs import FLOAT
-from onnx import TensorProto, helper, numpy_helper
+from onnx import TensorProto, helper
 
 from engine.kit.onnx import ir_models, onnx_files
 from engine.kit.quantization import work_by_precision
 from engine.kit.quantization.half import half, ranges
 
 
-def two_layers(first, *weights):
-    """Return a graph of one layer [8 -> 16] that is given by its nodes, and one layer [16 -> 4] in fp32."""
-    nodes = [*first, helper.make_node("MatMul", ["hidden", "second"], ["y"], "second")]
-    return graphs.graph(
-        nodes,
-        [("x", FLOAT, ["batch", 8])],
-        [("y", FLOAT, ["batch", 4])],
-        [*weights, graphs.weight("second", 16, 4)],
-        opset=21,
-        ir=10,
-    )
+def two_layers(nodes, **weights):
+    """Return a graph of one layer [8 -> 16] that is given by its nodes as text, and one layer [16 -> 4] in fp32."""
+    text = f"(float[batch, 8] x) => (float[batch, 4] y) {{ {nodes} [second] y = MatMul(hidden, second) }}"
+    return graphs.parsed(text, opset=21, ir=10, second=(16, 4), **weights)
 
 
 def dequantized(code, *, input_too):
     """Return a layer whose weights, and whose input where `input_too`, are dequantized from the type `code`."""
-    weight = helper.make_tensor("stored", code, [8, 16], np.ones(128, np.int8).tolist())
-    scale = numpy_helper.from_array(np.array(0.1, np.float32), "scale")
-    zero = helper.make_tensor("zero", code, [], [0])
-    nodes = [
-        helper.make_node("QuantizeLinear", ["x", "scale", "zero"], ["small"]),
-        helper.make_node("DequantizeLinear", ["small", "scale", "zero"], ["rounded"]),
-        helper.make_node("DequantizeLinear", ["stored", "scale", "zero"], ["weight"]),
-        helper.make_node("MatMul", ["rounded" if input_too else "x", "weight"], ["hidden"], "first"),
-    ]
-    return two_layers(nodes if input_too else nodes[2:], weight, scale, zero)
+    rounded = "small = QuantizeLinear(x, scale, zero) rounded = DequantizeLinear(small, scale, zero)"
+    product = "weight = DequantizeLinear(stored, scale, zero) [first] hidden = MatMul({}, weight)"
+    return two_layers(
+        f"{rounded} {product.format('rounded')}" if input_too else product.format("x"),
+        stored=helper.make_tensor("stored", code, [8, 16], np.ones(128, np.int8).tolist()),
+        zero=helper.make_tensor("zero", code, [], [0]), scale=np.float32(0.1),
+    )  # fmt: skip
 
 
 def counted(model, tmp_path):
@@ -65,7 +54,7 @@ def test_an_operator_has_the_precision_of_both_its_factors(tmp_path, code, input
 
 @pytest.mark.parametrize("kind", ["fp16", "bf16"])
 def test_operators_in_half_precision_count_as_such(tmp_path, kind):
-    model = two_layers([helper.make_node("MatMul", ["x", "first"], ["hidden"], "first")], graphs.weight("first", 8, 16))
+    model = two_layers("[first] hidden = MatMul(x, first)", first=(8, 16))
     types = ranges.tensor_types(ir_models.of(model), tmp_path)
     graphs.changed(model, half.convert, {"first"}, types, kind)
     assert counted(model, tmp_path) == {kind: FIRST, "fp32": SECOND}

@@ -55,7 +55,6 @@ def _is_table(value: ir.Value, kept: Collection[str]) -> bool:
 
 
 def _rounded(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the rows of a table in int8, and the scale of each row."""
     import numpy as np
 
     scales, rounded = np.empty((len(values), 1), np.float32), np.empty(values.shape, np.int8)

@@ -17,12 +17,14 @@ def split(model: ir.Model) -> None:
     ONNX Runtime's quantizer also splits a Gemm, but transposes the weight in place, once for every Gemm that reads the
     weight; other readers of the weight then get the wrong values. The function stores one transposed copy of a weight
     for all Gemms that read the weight transposed. A weight that no node reads any more is removed. A Gemm that
-    transposes a computed tensor stays a Gemm.
+    transposes a computed tensor stays a Gemm, and so does one that scales a factor.
     """
     names = TensorNames(model)
     transposed: dict[ir.Value, ir.Value] = {}
     for node in reversed(list(model.graph.all_nodes())):
-        if not _plain_gemm(node):
+        if node.op_type != "Gemm" or node.attributes.get_int("transA"):
+            continue
+        if any(node.attributes.get_float(name, 1.0) != 1 for name in ("alpha", "beta")):
             continue
         weight = node.inputs[1]
         if weight is not None and node.attributes.get_int("transB"):
@@ -51,10 +53,3 @@ def _replace(node: ir.Node, weight: ir.Value | None, names: TensorNames) -> None
 def _transposed(weight: ir.Value, names: TensorNames) -> ir.Value:
     """Store a transposed copy of a weight in the graph that stores the weight."""
     return surgery.store(surgery.graph_of(weight), names.free(f"{weight.name}_transposed"), surgery.numbers(weight).T)
-
-
-def _plain_gemm(node: ir.Node) -> bool:
-    """Whether a node is a Gemm that neither scales its factors nor transposes the first of them."""
-    if node.op_type != "Gemm" or node.attributes.get_int("transA"):
-        return False
-    return all(node.attributes.get_float(name, 1.0) == 1 for name in ("alpha", "beta"))

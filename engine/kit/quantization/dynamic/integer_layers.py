@@ -147,7 +147,8 @@ class _Writer:
             "Max", [*exact.outputs, self.constant(np.float32(smallest))], f"{name}_scales", f"{name}_Max"
         )
         zero_point, one = self.constant(np.uint8(zero)), self.constant(np.float32(1))
-        rounding = self.rounded(name, value, scales.outputs[0], zero_point if zero else None, _width(products[0]))
+        width = surgery.shape(_input(products[0], 1))[0]
+        rounding = self.rounded(name, value, scales.outputs[0], zero_point if zero else None, width)
         self.graph.insert_before(products[0], [*sizes, reach, exact, scales, *rounding])
         for node in products:
             product = self.product(node, rounding[-1].outputs[0], one, zero_point if zero else None)
@@ -183,8 +184,10 @@ class _Writer:
         instead_of: ir.Node | None = None,
     ) -> ir.Value:
         """Turn a MatMul, and the Add `instead_of` of its bias, into a product of integers, and return the floats."""
-        weight, scales = self.weight(node.inputs[1])
-        inputs = _trimmed([rounded, weight, scale, scales, zero, None, bias])
+        weight, scales = self.weight(_input(node, 1))
+        inputs = [rounded, weight, scale, scales, zero, None, bias]
+        while inputs[-1] is None:  # a node has no empty inputs at its end
+            inputs.pop()
         old = instead_of or node
         integer = surgery.contributed("MatMulIntegerToFloat", inputs, old, node.name or "")
         surgery.replace(old, [integer])
@@ -192,10 +195,8 @@ class _Writer:
             self.graph.remove(node, safe=True)
         return integer.outputs[0]
 
-    def weight(self, value: ir.Value | None) -> tuple[ir.Value, ir.Value]:
+    def weight(self, value: ir.Value) -> tuple[ir.Value, ir.Value]:
         """Return the integers and the scales of a weight; the scale of an output channel fits its largest value."""
-        if value is None:
-            raise ValueError("a MatMul lacks its weight")
         if value not in self.weights:
             codes, scales = by_column(surgery.numbers(value), reduce_range=self.reduce_range)
             self.weights[value] = (
@@ -223,19 +224,12 @@ class _Writer:
         return self.constants[key]
 
 
-def _input(node: ir.Node) -> ir.Value:
-    value = node.inputs[0]
+def _input(node: ir.Node, index: int = 0) -> ir.Value:
+    """Return a factor of a node: its input, or with 1 its weight [input, output]."""
+    value = node.inputs[index]
     if value is None:
-        raise ValueError(f"{node.name} lacks its first factor")
+        raise ValueError(f"{node.name} lacks its factor {index + 1}")
     return value
-
-
-def _width(node: ir.Node) -> int:
-    """Return the number of values that a MatMul multiplies in each row: the first extent of its weight."""
-    weight = node.inputs[1]
-    if weight is None:
-        raise ValueError(f"{node.name} lacks its weight")
-    return surgery.shape(weight)[0]
 
 
 def _addition(node: ir.Node) -> ir.Node | None:
@@ -252,13 +246,6 @@ def _addition(node: ir.Node) -> ir.Node | None:
     stored = surgery.tensor(other)
     fits = surgery.shape(other) == (surgery.shape(weight)[1],)
     return addition if fits and stored.dtype == surgery.tensor(weight).dtype else None
-
-
-def _trimmed(inputs: list[ir.Value | None]) -> list[ir.Value | None]:
-    """Return the inputs of a node without the missing ones at the end."""
-    while inputs and inputs[-1] is None:
-        inputs.pop()
-    return inputs
 
 
 def by_column(weight: np.ndarray, *, reduce_range: bool) -> tuple[np.ndarray, np.ndarray]:

@@ -70,7 +70,9 @@ class _Emulation:
         if node.op_type == "Cast" and halves:
             return  # a Cast rounds by itself
         if node.op_type in _CONSTANTS and halves:
-            _make_single(node)
+            tensor = node.attributes.get_tensor("value", None)
+            if tensor is not None:
+                surgery.constant(node, tensor.numpy().astype("float32"))
         for value in halves:
             self._round(value)
 
@@ -124,26 +126,21 @@ def infer_types(model: ir.Model) -> None:
             unknown[stated.name].type = ir.TensorType(ir.DataType(stated.type.tensor_type.elem_type))
 
 
-def _make_single(node: ir.Node) -> None:
-    """Turn a constant in half precision into float32; its numbers stay the same."""
-    tensor = node.attributes.get_tensor("value", None)
-    if tensor is not None:
-        surgery.constant(node, tensor.numpy().astype("float32"))
-
-
 def emulate_tf32(model: ir.Model) -> None:
     """Round what the products of the main graph read to TF32; `model` is changed.
 
     The numbers are rounded to the nearest. A GPU's library may cut the bits off instead, with at most twice the error.
     A changed model must run with ONNX Runtime's optimizations disabled.
     """
+    import onnx_ir as ir
+
     infer_types(model)
     rounded: dict[ir.Value, ir.Value] = {}
     for node in list(model.graph):
         if node.op_type not in _PRODUCTS:
             continue
         for index, value in enumerate(node.inputs[:2]):
-            if value is not None and _is_single(value):
+            if value is not None and value.dtype == ir.DataType.FLOAT:
                 if value not in rounded:
                     rounded[value] = _rounded(model.graph, value, node)
                 node.replace_input_with(index, rounded[value])
@@ -161,27 +158,17 @@ def nearest_tf32(numbers: np.ndarray) -> np.ndarray:
     return np.where(np.isfinite(numbers), cut, numbers).astype(np.float32)
 
 
-def _is_single(value: ir.Value) -> bool:
-    import onnx_ir as ir
-
-    return value.dtype == ir.DataType.FLOAT
-
-
 def _rounded(graph: ir.Graph, value: ir.Value, reader: ir.Node) -> ir.Value:
-    """Return a value in TF32: a stored one rounded now, another one rounded by nodes in front of its first reader."""
-    name = f"{value.name}_tf32"
-    if value.is_initializer() and not value.is_graph_input():
-        return surgery.store(graph, name, nearest_tf32(surgery.numbers(value)))
-    return _rounding(graph, value, reader, name)
+    """Return a value in TF32: a stored one rounded now, another one rounded by nodes in front of its first reader.
 
-
-def _rounding(graph: ir.Graph, value: ir.Value, reader: ir.Node, name: str) -> ir.Value:
-    """Add the nodes that round a computed value, as `c - (c - x)` with `c = x * (2**13 + 1)` (Veltkamp's splitting).
-
-    Source: T. J. Dekker, "A floating-point technique for extending the available precision", 1971.
+    The nodes compute `c - (c - x)` with `c = x * (2**13 + 1)` (Veltkamp's splitting). Source: T. J. Dekker, "A
+    floating-point technique for extending the available precision", 1971.
     """
     import numpy as np
 
+    name = f"{value.name}_tf32"
+    if value.is_initializer() and not value.is_graph_input():
+        return surgery.store(graph, name, nearest_tf32(surgery.numbers(value)))
     factor = surgery.store(graph, f"{name}_factor", np.array(2**_DROPPED + 1, np.float32))
     limit = surgery.store(graph, f"{name}_limit", np.array(_LARGEST, np.float32))
     scaled = surgery.node("Mul", [value, factor], f"{name}_scaled", f"{name}_scale")

@@ -110,7 +110,6 @@ class _Conversion:
         return self.singles[value]
 
     def _cast(self, value: ir.Value, name: str, reader: ir.Node | None, dtype: ir.TensorType) -> ir.Value:
-        """Add a cast in front of a reader, or at the end of the graph, and return its output."""
         node = surgery.node("Cast", [value], name, f"{name}_cast", to=int(dtype.dtype))
         node.outputs[0].type, node.outputs[0].shape = dtype, value.shape
         if reader is None:
@@ -130,7 +129,6 @@ def rounded(values: np.ndarray, kind: Kind) -> np.ndarray:
 
 
 def _type(kind: Kind) -> ir.TensorType:
-    """Return the type of tensors in a half precision."""
     import onnx_ir as ir
 
     return ir.TensorType(ir.DataType.FLOAT16 if kind == "fp16" else ir.DataType.BFLOAT16)
@@ -147,7 +145,6 @@ def _lowered(values: np.ndarray, kind: Kind, *, scale: bool) -> np.ndarray:
 
 
 def _retype(node: ir.Node, kind: Kind) -> None:
-    """Change the attribute that sets the output type of a Cast or of a constant."""
     import numpy as np
     import onnx_ir as ir
 

@@ -128,7 +128,7 @@ class _Chooser:
         self.small = self._vanishing()
 
     def run(self) -> Choice:
-        nodes = [node for node in self.model.graph if self._floats(node)]
+        nodes = [node for node in self.model.graph if any(map(self.ranges.single, surgery.names(node)))]
         all_reasons = {_name(node): self.kept.get(_name(node)) or self._reason(node) for node in nodes}
         reasons = {name: reason for name, reason in all_reasons.items() if reason}
         low: set[str] = set()
@@ -143,10 +143,6 @@ class _Chooser:
             low.add(_name(node))
             halves.update(name for index, name in enumerate(surgery.output_names(node)) if slots.gives(index))
         return Choice(frozenset(low), {_name(node): reasons[_name(node)] for node in nodes if _name(node) in reasons})
-
-    def _floats(self, node: ir.Node) -> bool:
-        """Whether a node reads or gives a float32 tensor."""
-        return any(map(self.ranges.single, surgery.names(node)))
 
     def _reason(self, node: ir.Node) -> str | None:
         """Return the reason why a node stays in float32; None for a node that may compute in half precision."""
@@ -166,11 +162,9 @@ class _Chooser:
 
     def _convertible(self, node: ir.Node, slots: Slots) -> bool:
         """Whether any float32 input or output of a node may be in half precision."""
-        takes = any(
-            self.ranges.single(name) and slots.takes(index) for index, name in enumerate(surgery.input_names(node))
-        )
-        return takes or any(
-            self.ranges.single(name) and slots.gives(index) for index, name in enumerate(surgery.output_names(node))
+        ends = ((surgery.input_names(node), slots.takes), (surgery.output_names(node), slots.gives))
+        return any(
+            self.ranges.single(name) and allows(index) for names, allows in ends for index, name in enumerate(names)
         )
 
     def _stays_between(self, node: ir.Node, halves: set[str], reasons: Mapping[str, str]) -> bool:
@@ -214,7 +208,6 @@ class _Chooser:
 
 
 def _reached(node: ir.Node, ranges: Ranges) -> float:
-    """Return the largest magnitude among a node's inputs and outputs."""
     return max((ranges.largest.get(name, 0.0) for name in surgery.names(node)), default=0.0)
 
 

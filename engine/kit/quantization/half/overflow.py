@@ -160,7 +160,6 @@ def _smaller(graph: ir.Graph, weight: ir.Value, power: int) -> ir.Value:
 
 
 def _constant(graph: ir.Graph, power: int) -> ir.Value:
-    """Return a stored power of two; the first call stores the number."""
     import numpy as np
 
     name = f"two_to_the_{power}".replace("-", "minus_")
@@ -168,5 +167,4 @@ def _constant(graph: ir.Graph, power: int) -> ir.Value:
 
 
 def _stored(graph: ir.Graph, name: str, values: Callable[[], np.ndarray]) -> ir.Value:
-    """Return the stored tensor `name`; the first call stores the tensor."""
     return graph.initializers.get(name) or surgery.store(graph, name, values())

@@ -53,7 +53,8 @@ def measure(model: ir.Model, samples: Sequence[Inputs], scratch: Path) -> Ranges
     for sample in samples:
         numbers = ort.run(session, sample)
         for number, name in enumerate(watched):
-            largest[name] = max(largest.get(name, 0.0), _magnitude(float(numbers[f"{_PREFIX}_most_{number}"])))
+            most = float(numbers[f"{_PREFIX}_most_{number}"])  # -inf for an empty tensor
+            largest[name] = max(largest.get(name, 0.0), math.inf if math.isnan(most) else most)
     return Ranges(types, largest)
 
 
@@ -77,7 +78,6 @@ def tensor_types(model: ir.Model, scratch: Path) -> dict[str, str]:
 
 
 def _watching(model: ir.Model, names: Sequence[str]) -> ir.Model:
-    """Return a copy of the model whose outputs are the largest magnitudes of `names`."""
     copy = model.clone()
     graph = copy.graph
     last: dict[ir.Node, ir.Node] = {}
@@ -103,18 +103,7 @@ def _watchers(value: ir.Value, number: int) -> list[ir.Node]:
     return [magnitudes, surgery.node("ReduceMax", magnitudes.outputs, most, most, keepdims=0)]
 
 
-def _magnitude(most: float) -> float:
-    """Return a tensor's largest magnitude from the result of ReduceMax.
-
-    For an empty tensor, ReduceMax gives -inf, and the largest magnitude is 0.
-    """
-    if most == -math.inf:
-        return 0.0
-    return most if math.isfinite(most) else math.inf
-
-
 def _stored(model: ir.Model) -> dict[str, float]:
-    """Return the largest magnitude of each float32 weight."""
     import numpy as np
     import onnx_ir as ir
 
@@ -126,7 +115,6 @@ def _stored(model: ir.Model) -> dict[str, float]:
 
 
 def _type(number: int) -> str:
-    """Return ONNX Runtime's name of a type by ONNX's number of that type."""
     import onnx
 
     return f"tensor({onnx.TensorProto.DataType.Name(number).lower()})"

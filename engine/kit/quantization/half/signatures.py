@@ -70,7 +70,7 @@ def of(node: ir.Node, opsets: Mapping[str, int], kind: Kind) -> Slots:
     No input or output may be in half precision if the operator is unknown, if it draws random numbers, if the node has
     bodies, or if an attribute such as `dtype` sets the type of an output.
     """
-    if node.op_type.startswith(_RANDOM) or _sets_types(node):
+    if node.op_type.startswith(_RANDOM) or not _TYPED_BY.isdisjoint(node.attributes) or [*surgery.bodies(node)]:
         return NONE
     if kind == "bf16" and node.op_type in _NOT_IN_BF16 and node.domain in STANDARD:
         return NONE
@@ -80,8 +80,8 @@ def of(node: ir.Node, opsets: Mapping[str, int], kind: Kind) -> Slots:
     if schema is None:
         return NONE
     inputs, outputs, allowed = schema
-    name = _NAMES[kind]
-    return Slots(tuple(_allows(t, allowed, name) for t in inputs), tuple(_allows(t, allowed, name) for t in outputs))
+    low = {name for name in (*inputs, *outputs) if _NAMES[kind] in allowed.get(name, {name})}
+    return Slots(tuple(name in low for name in inputs), tuple(name in low for name in outputs))
 
 
 _Schema = tuple[tuple[str, ...], tuple[str, ...], Mapping[str, frozenset[str]]]
@@ -119,14 +119,6 @@ def _read(inputs: Sequence[Any], outputs: Sequence[Any], constraints: Sequence[A
     return type_names[0], type_names[1], allowed
 
 
-def _allows(type_name: str, allowed: Mapping[str, frozenset[str]], dtype: str) -> bool:
-    return dtype in allowed.get(type_name, frozenset({type_name}))
-
-
-def _sets_types(node: ir.Node) -> bool:
-    return not _TYPED_BY.isdisjoint(node.attributes) or any(True for _ in surgery.bodies(node))
-
-
 def load_for_bf16(directory: Path, newest: int) -> ir.Model:
     """Return the model in `directory`, in opset 22 where this gives operators of the model a form in bf16.
 
@@ -136,17 +128,13 @@ def load_for_bf16(directory: Path, newest: int) -> ir.Model:
     model = ir_models.load(directory)
     if newest < BF16_OPSET or not _gains(model):
         return model
-    if _opset(opsets.relabeled(model, BF16_OPSET)) >= BF16_OPSET:
+    if opsets.under_both_names(opsets.relabeled(model, BF16_OPSET).opset_imports)[""] >= BF16_OPSET:
         return model
     try:
         return ir_models.of(opsets.raised(onnx_files.load_mapped(directory), BF16_OPSET))
     except OpsetError as error:
         print(f"convolutions have no bf16 in this model: {error}")
         return model
-
-
-def _opset(model: ir.Model) -> int:
-    return opsets.under_both_names(model.opset_imports)[""]
 
 
 def _gains(model: ir.Model) -> bool:

@@ -79,7 +79,6 @@ def quantize(
 def _chosen(
     trials: Trials, weights: Weights, candidates: Candidates, inputs: Sequence[Mapping[str, np.ndarray]], kind: Kind
 ) -> tuple[dict[Group, Scaling], QdqReport]:
-    """Return the groups to quantize with the scaling of their inputs, and a report."""
     convolved = {group.source for group in candidates.groups if group.is_convolution}
     if convolved:  # a run gives all inputs of convolutions at once, so that a batch would need much memory
         inputs = rows_apart(trials.inputs, inputs)
@@ -158,15 +157,9 @@ def _report(
     ]
     left += [Left(candidates.names[result], reason, None) for result, reason in candidates.unfit.items()]
     matmuls = tuple(candidates.names[result] for group in selection.chosen for result in group.results)
-    quantized = {kind: Quantized(share=selection.share, matmuls=matmuls, left=tuple(left), convolutions=convolutions)}
-    return QdqReport(
-        precision=kind,
-        int8=quantized.get("int8"),
-        fp8=quantized.get("fp8"),
-        int4=quantized.get("int4"),
-        cosine=selection.cosines.rounded(),
-        path=selection.tries,
-    )
+    quantized = Quantized(share=selection.share, matmuls=matmuls, left=tuple(left), convolutions=convolutions)
+    of_kind: dict[str, Any] = {kind: quantized}
+    return QdqReport(precision=kind, cosine=selection.cosines.rounded(), path=selection.tries, **of_kind)
 
 
 def _unquantized(kind: Kind, reason: str) -> QdqReport:
@@ -183,13 +176,20 @@ def with_shortened(samples: Sequence[Mapping[str, np.ndarray]], *, every: int) -
     samples. When all-MiniLM-L6-v2 was calibrated without shortened copies, its cosines were lowest for the texts "No."
     and "Great!". A sample that is no text, is padded, or is already short gets no shortened copy.
     """
+    import numpy as np
+
     extended: list[Mapping[str, np.ndarray]] = []
     lengths = 0
     for number, sample in enumerate(samples):
         extended.append(sample)
         length = _SHORT_LENGTHS[lengths % len(_SHORT_LENGTHS)]
         if number % every == every - 1 and _can_be_cut(sample, length):
-            extended.append(_cut(sample, length))
+            extended.append(
+                {
+                    name: np.concatenate([array[:, : length + 1], array[:, -1:]], axis=1)
+                    for name, array in sample.items()
+                }
+            )
             lengths += 1
     return extended
 
@@ -201,10 +201,3 @@ def _can_be_cut(sample: Mapping[str, np.ndarray], length: int) -> bool:
         return False
     mask = sample.get("attention_mask")
     return (mask is None or bool(mask.all())) and all(array.shape == ids.shape for array in sample.values())
-
-
-def _cut(sample: Mapping[str, np.ndarray], length: int) -> dict[str, np.ndarray]:
-    """Return a copy of a sample with its first token, the `length` tokens after the first, and its last token."""
-    import numpy as np
-
-    return {name: np.concatenate([array[:, : length + 1], array[:, -1:]], axis=1) for name, array in sample.items()}

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 _SCALED_BY_CHANNEL = {"LayerNormalization": (1, 2), "RMSNormalization": (1,)}
 """Normalizations, and the indices of their inputs that multiply or shift each channel."""
 _CONSTANTS = frozenset({"Constant", "Identity", "Transpose"})
+"""Operators of constants, and those that constants pass through; they are removed where nobody reads them."""
 
 
 def insert(model: ir.Model, weights: Weights, chosen: Mapping[Group, Scaling], kind: Kind) -> None:
@@ -37,7 +38,10 @@ def insert(model: ir.Model, weights: Weights, chosen: Mapping[Group, Scaling], k
         if group is not None and scaling is not None:
             insertion.quantize(node, group, scaling)
     insertion.share_with_residuals([node for node in model.graph if node.op_type == "Add"])
-    _prune(model.graph)
+    for node in reversed(list(model.graph)):
+        if node.op_type in _CONSTANTS and surgery.is_unread(node.outputs[0]):
+            model.graph.remove(node, safe=True)
+    surgery.drop_unread(model.graph.initializers.values())
 
 
 @dataclass
@@ -136,7 +140,6 @@ class _Insertion:
     def _node(
         self, reader: ir.Node, operator: str, inputs: Sequence[ir.Value], result: str, **attributes: int
     ) -> ir.Value:
-        """Add a node in front of a reader, and return its output."""
         name = self.names.free(result)
         node = surgery.node(operator, inputs, name, name, **attributes)
         self.graph.insert_before(reader, node)
@@ -147,7 +150,6 @@ class _Insertion:
 
 
 def _is_quantized(node: ir.Node) -> bool:
-    """Whether a layer reads a dequantized input."""
     producer = None if node.inputs[0] is None else node.inputs[0].producer()
     return producer is not None and producer.op_type == "DequantizeLinear"
 
@@ -164,11 +166,3 @@ def _describe(value: ir.Value, like: ir.Value, dtype: ir.DataType) -> None:
 
     if like.type is not None:
         value.type, value.shape = ir.TensorType(dtype), like.shape
-
-
-def _prune(graph: ir.Graph) -> None:
-    """Remove unread constants, and the Identity and Transpose nodes that only such constants pass through."""
-    for node in reversed(list(graph)):
-        if node.op_type in _CONSTANTS and surgery.is_unread(node.outputs[0]):
-            graph.remove(node, safe=True)
-    surgery.drop_unread(graph.initializers.values())

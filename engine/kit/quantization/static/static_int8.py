@@ -112,7 +112,6 @@ def _chosen(
     calibrating: Sequence[Mapping[str, np.ndarray]],
     judging: Sequence[Mapping[str, np.ndarray]],
 ) -> tuple[tuple[StaticLayer, ...], Mapping[str, ByteRange], StaticReport]:
-    """Return the layers to quantize, the ranges of their tensors, and a report without sizes."""
     work = matmul_work.measured(trial.model, matmul_work.largest(calibrating), trial.scratch)
     candidates = layers.find(trial.model, work, keep_in.nodes(trial.model))
     if not candidates.layers:

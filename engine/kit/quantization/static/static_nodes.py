@@ -119,7 +119,6 @@ class _Insertion:
         return node.outputs[0]
 
     def _pair(self, value: ir.Value, name: str) -> tuple[ir.Node, ir.Node]:
-        """Return nodes that quantize a tensor and dequantize it again."""
         import numpy as np
         import onnx_ir as ir
 

@@ -4,8 +4,6 @@ import graphs
 import numpy as np
 import onnx
 import pytest
-from graphs import FLOAT, INT64
-from onnx import helper, numpy_helper
 
 from engine.kit.onnx import ir_models, onnx_files
 from engine.kit.onnx.passes import embedding_tables
@@ -17,12 +15,11 @@ TABLE[7] = 0
 TABLE[9] *= 1e4
 
 
-def model(*nodes, rows=ROWS):
-    """Return a model that looks `ids` up in a table, with further nodes."""
-    gather = helper.make_node("Gather", ["table", "ids"], ["y"], name="look_up")
-    stored = [numpy_helper.from_array(TABLE[:rows], "table")]
-    outputs = [("y", FLOAT, ["n", COLUMNS]), *((node.output[0], FLOAT, None) for node in nodes)]
-    return graphs.graph([gather, *nodes], [("ids", INT64, ["n"])], outputs, stored)
+def model(*more, rows=ROWS):
+    """Return a model that looks `ids` up in a table, and of further nodes gives `z`."""
+    outputs = ", ".join([f"float[n, {COLUMNS}] y", *(["float[] z"] if more else [])])
+    text = f"(int64[n] ids) => ({outputs}) {{ [look_up] y = Gather(table, ids) {' '.join(more)} }}"
+    return graphs.parsed(text, table=TABLE[:rows])
 
 
 def answer(folder, message, ids):
@@ -43,13 +40,11 @@ def test_rows_come_back_to_within_half_a_step_of_their_own_scale(tmp_path):
 @pytest.mark.parametrize(
     "message",
     [
-        model(helper.make_node("MatMul", ["y", "table"], ["z"])),
-        model(helper.make_node("Gather", ["table", "ids"], ["z"], axis=1)),
-        model(helper.make_node("Identity", ["table"], ["z"])),
+        model("z = MatMul(y, table)"), model("z = Gather<axis = 1>(table, ids)"), model("z = Identity(table)"),
         model(rows=1023),
     ],
     ids=["a weight as well", "columns are read", "given out", "small"],
-)
+)  # fmt: skip
 def test_a_table_that_is_read_otherwise_or_small_stays(message):
     passed = ir_models.of(message)
     assert embedding_tables.quantize(passed) == []
@@ -61,17 +56,8 @@ WORDS = np.random.default_rng(0).standard_normal((40, 8)).astype("float32")
 
 def tied(weight):
     """Words looked up in a table, and a layer over them."""
-    graph = helper.make_graph(
-        [
-            helper.make_node("Gather", ["table", "ids"], ["rows"]),
-            helper.make_node("MatMul", ["rows", "weight"], ["out"]),
-        ],
-        "tied",
-        [helper.make_tensor_value_info("ids", onnx.TensorProto.INT64, ["batch", "sequence"])],
-        [helper.make_tensor_value_info("out", onnx.TensorProto.FLOAT, ["batch", "sequence", weight.shape[1]])],
-        [numpy_helper.from_array(WORDS, "table"), numpy_helper.from_array(weight, "weight")],
-    )
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    text = "(int64[b, s] ids) => (float[b, s, n] out) { rows = Gather(table, ids) out = MatMul(rows, weight) }"
+    return graphs.parsed(text, table=WORDS, weight=weight)
 
 
 def test_a_table_that_is_also_a_layer_is_stored_once_and_answers_the_same(tmp_path):
@@ -99,15 +85,12 @@ def test_a_weight_that_differs_in_one_number_stays(tmp_path):
 
 
 def test_of_two_tables_that_are_each_others_layer_one_stays():
-    nodes = [
-        helper.make_node("Gather", ["a", "ids"], ["x"]),
-        helper.make_node("MatMul", ["x", "b"], ["y"]),
-        helper.make_node("Gather", ["b", "ids"], ["u"]),
-        helper.make_node("MatMul", ["u", "a"], ["v"]),
-    ]
     square = np.random.default_rng(1).standard_normal((8, 8)).astype("float32")
-    weights = [numpy_helper.from_array(square, "a"), numpy_helper.from_array(np.ascontiguousarray(square.T), "b")]
-    rows = graphs.graph(nodes, [("ids", INT64, ["n"])], [("y", FLOAT, ["n", 8]), ("v", FLOAT, ["n", 8])], weights)
-    passed = ir_models.of(rows)
+    model = graphs.parsed(
+        "(int64[n] ids) => (float[n, 8] y, float[n, 8] v) "
+        "{ x = Gather(a, ids) y = MatMul(x, b) u = Gather(b, ids) v = MatMul(u, a) }",
+        a=square, b=np.ascontiguousarray(square.T),
+    )  # fmt: skip
+    passed = ir_models.of(model)
     assert embedding_tables.untwin(passed) == ["a"]
     onnx.checker.check_model(ir_models.proto(passed), full_check=True)

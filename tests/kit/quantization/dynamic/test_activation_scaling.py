@@ -3,7 +3,7 @@
 import graphs
 import numpy as np
 import pytest
-from graphs import FLOAT, INT64
+from graphs import INT64
 from onnx import helper, numpy_helper
 
 from engine.kit.onnx import ir_models, onnx_files
@@ -20,22 +20,19 @@ def normalized(*, shared=False, products=("y",)):
     """Tokens -> a table -> a normalization with two channels far larger than the rest -> MatMuls."""
     gain = np.ones(WIDE, np.float32)
     gain[[5, 40]] = 60
-    nodes = [
-        helper.make_node("Gather", ["table", "input_ids"], ["a"]),
-        helper.make_node("LayerNormalization", ["a", "gain"], ["b"]),
-        *(helper.make_node("MatMul", ["b", "w" if shared else f"w_{name}"], [name]) for name in products),
-    ]
-    weights = [graphs.weight("table", WORDS, WIDE), numpy_helper.from_array(gain, "gain")]
-    weights += [graphs.weight(name, WIDE, 16, seed=3) for name in dict.fromkeys(node.input[1] for node in nodes[2:])]
-    outputs = [(name, FLOAT, ["batch", "sequence", 16]) for name in products]
-    return graphs.graph(nodes, [("input_ids", INT64, ["batch", "sequence"])], outputs, weights)
+    names = {name: "w" if shared else f"w_{name}" for name in products}
+    layers = " ".join(f"{name} = MatMul(b, {weight})" for name, weight in names.items())
+    outputs = ", ".join(f"float[batch, sequence, 16] {name}" for name in products)
+    nodes = f"a = Gather(table, input_ids) b = LayerNormalization(a, gain) {layers}"
+    weights = {name: graphs.weight(name, WIDE, 16, seed=3) for name in dict.fromkeys(names.values())}
+    text = f"(int64[batch, sequence] input_ids) => ({outputs}) {{ {nodes} }}"
+    return graphs.parsed(text, table=(WORDS, WIDE), gain=gain, **weights)
 
 
 def activated(*, opset=17):
     """Rows of any size -> Relu -> MatMul: x [rows, 64] -> y [rows, 16]."""
-    nodes = [helper.make_node("Relu", ["x"], ["a"]), helper.make_node("MatMul", ["a", "w"], ["y"])]
-    weights = [graphs.weight("w", WIDE, 16)]
-    return graphs.graph(nodes, [("x", FLOAT, ["rows", WIDE])], [("y", FLOAT, ["rows", 16])], weights, opset=opset, ir=8)
+    text = f"(float[rows, {WIDE}] x) => (float[rows, 16] y) {{ a = Relu(x) y = MatMul(a, w) }}"
+    return graphs.parsed(text, opset=opset, w=(WIDE, 16))
 
 
 def texts():
@@ -132,16 +129,11 @@ def test_each_row_behind_an_activation_gets_a_scale_of_its_own(tmp_path, monkeyp
 
 
 def test_what_is_bounded_has_a_known_range_and_what_attention_gives_a_scale_per_row(tmp_path):
-    nodes = [
-        helper.make_node("Softmax", ["x"], ["p"], axis=-1),
-        helper.make_node("MatMul", ["p", "x"], ["a"]),
-        helper.make_node("Transpose", ["a"], ["b"], perm=[1, 0]),
-        helper.make_node("MatMul", ["b", "w"], ["c"]),
-        helper.make_node("Tanh", ["c"], ["d"]),
-        helper.make_node("MatMul", ["d", "v"], ["y"]),
-    ]
-    weights = [graphs.weight("w", 8, 8), graphs.weight("v", 8, 8, seed=1)]
-    model = graphs.graph(nodes, [("x", FLOAT, [8, 8])], [("y", FLOAT, [8, 8])], weights)
+    model = graphs.parsed(
+        "(float[8, 8] x) => (float[8, 8] y) { p = Softmax<axis = -1>(x) a = MatMul(p, x) "
+        "b = Transpose<perm = [1, 0]>(a) c = MatMul(b, w) d = Tanh(c) y = MatMul(d, v) }",
+        w=(8, 8), v=graphs.weight("v", 8, 8, seed=1),
+    )  # fmt: skip
     passes = Pipeline(ir_models.load(graphs.write(tmp_path / "before", model)))
     fit = ort_quantizer.prepare(passes)
     _, roundings = passes.run(activation_scaling.apply, fit, tmp_path)

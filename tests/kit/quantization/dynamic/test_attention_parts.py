@@ -3,7 +3,6 @@
 import graphs
 import numpy as np
 import pytest
-from graphs import FLOAT
 from onnx import TensorProto, helper
 
 from engine.kit.accuracy import equivalence
@@ -16,14 +15,13 @@ WIDE = 16
 
 def attention(*, mask=True, **attributes):
     """x [batch, sequence, 16] and a mask [batch, sequence] -> fused attention -> y."""
-    inputs = ["x", "w", "b", "attention_mask" if mask else ""]
-    node = helper.make_node("Attention", inputs, ["y"], domain="com.microsoft", num_heads=4, **attributes)
-    taken = [("x", FLOAT, ["batch", "sequence", WIDE])]
-    if mask:
-        taken.append(("attention_mask", TensorProto.INT32, ["batch", "sequence"]))
-    weights = [graphs.weight("w", WIDE, 3 * WIDE), graphs.weight("b", 3 * WIDE, seed=1)]
-    outputs = [("y", FLOAT, ["batch", "sequence", WIDE])]
-    return graphs.graph([node], taken, outputs, weights, opset=23, ir=10, domains=["com.microsoft"])
+    given = ", ".join(f"{name} = {value}" for name, value in {"num_heads": 4, **attributes}.items())
+    shape = f"float[batch, sequence, {WIDE}]"
+    taken, last = (", int32[batch, sequence] attention_mask", ", attention_mask") if mask else ("", "")
+    return graphs.parsed(
+        f"({shape} x{taken}) => ({shape} y) {{ y = com.microsoft.Attention<{given}>(x, w, b{last}) }}",
+        opset=23, ir=10, domains=("com.microsoft",), w=(WIDE, 3 * WIDE), b=graphs.weight("b", 3 * WIDE, seed=1),
+    )  # fmt: skip
 
 
 def parts(tmp_path, model):

@@ -4,8 +4,7 @@ import graphs
 import numpy as np
 import onnx
 import pytest
-from graphs import FLOAT
-from onnx import helper, numpy_helper
+from onnx import numpy_helper
 
 from engine.kit.onnx import ir_models
 from engine.kit.quantization.dynamic import integer_layers
@@ -17,12 +16,11 @@ WIDE, OUT = 64, 16
 
 def layer(tmp_path, *, opset=23, bias=True, swapped=False):
     """x [rows, 64] -> MatMul, Add -> y [rows, 16]."""
-    nodes = [helper.make_node("MatMul", ["x", "w"], ["p" if bias else "y"], name="layer")]
-    if bias:
-        nodes.append(helper.make_node("Add", ["b", "p"] if swapped else ["p", "b"], ["y"]))
-    weights = [graphs.weight("w", WIDE, OUT), graphs.weight("b", OUT, seed=1)][: 2 if bias else 1]
-    model = graphs.graph(nodes, [("x", FLOAT, ["rows", WIDE])], [("y", FLOAT, ["rows", OUT])], weights, opset=opset)
-    return graphs.write(tmp_path / "before", model)
+    addition = f"y = Add({'b, p' if swapped else 'p, b'})"
+    nodes = f"[layer] p = MatMul(x, w) {addition}" if bias else "[layer] y = MatMul(x, w)"
+    weights = {"w": (WIDE, OUT), **({"b": graphs.weight("b", OUT, seed=1)} if bias else {})}
+    text = f"(float[rows, {WIDE}] x) => (float[rows, {OUT}] y) {{ {nodes} }}"
+    return graphs.write(tmp_path / "before", graphs.parsed(text, opset=opset, **weights))
 
 
 def in_integers(folder, rounding, *, reduce_range=False):

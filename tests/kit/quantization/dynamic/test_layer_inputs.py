@@ -3,24 +3,18 @@
 import graphs
 import numpy as np
 import pytest
-from graphs import FLOAT
-from onnx import helper
 
 from engine.kit.onnx import ir_models, onnx_files
 from engine.kit.onnx.ir_models import Pipeline
 from engine.kit.quantization.dynamic import layer_inputs, ort_quantizer
 from engine.runtimes.onnxruntime import session as ort
 
-WIDE = 64
-
 
 @pytest.mark.parametrize("opset", [11, 17, 18, 20])
 @pytest.mark.parametrize(("operator", "absolute"), [("Relu", 0), ("Elu", 1)])
 def test_absolute_values_are_computed_only_where_values_may_be_negative(tmp_path, opset, operator, absolute):
-    nodes = [helper.make_node(operator, ["x"], ["a"]), helper.make_node("MatMul", ["a", "w"], ["y"])]
-    ends = [("x", FLOAT, ["rows", WIDE])], [("y", FLOAT, ["rows", 16])]
-    model = graphs.graph(nodes, *ends, [graphs.weight("w", WIDE, 16)], opset=opset)
-    before = graphs.write(tmp_path / "before", model)
+    text = f"(float[rows, 64] x) => (float[rows, 16] y) {{ a = {operator}(x) y = MatMul(a, w) }}"
+    before = graphs.write(tmp_path / "before", graphs.parsed(text, opset=opset, w=(64, 16)))
     passes = Pipeline(ir_models.load(before))
     inputs = layer_inputs.find(passes.model, ort_quantizer.prepare(passes))
     passes.run(layer_inputs.scale_rows, inputs)
@@ -28,6 +22,6 @@ def test_absolute_values_are_computed_only_where_values_may_be_negative(tmp_path
     operators = [node.op_type for node in onnx_files.load_graph(tmp_path / "after").graph.node]
     assert (operators.count("Abs"), operators.count("Div")) == (absolute, 1)
     sizes = np.array([[1e3], [1.0], [1e-3], [0.0]], np.float32)
-    x = {"x": np.random.default_rng(9).standard_normal((4, WIDE)).astype(np.float32) * sizes}
+    x = {"x": np.random.default_rng(9).standard_normal((4, 64)).astype(np.float32) * sizes}
     one, two = (ort.run(ort.session(folder, threads=1), x)["y"] for folder in (before, tmp_path / "after"))
     np.testing.assert_allclose(two, one, rtol=1e-4, atol=1e-6)

@@ -5,7 +5,6 @@ import numpy as np
 import onnx
 import pytest
 from graphs import FLOAT
-from onnx import helper, numpy_helper
 from onnxruntime import quantization
 
 from engine.kit.onnx import ir_models, mapped_weights
@@ -16,30 +15,22 @@ SIZE, WIDE = 96, 700
 
 def model():
     """Return a model of an LSTM in both directions, a product, an Attention and a fused embedding."""
-    table = graphs.weight("table", 300, SIZE)
     product = np.random.default_rng(1).standard_normal((2 * SIZE, WIDE)).astype(np.float32)
     product[:, 7] = 0  # a channel without a range
     product[:, 8] = np.abs(product[:, 8])
-    nodes = [
-        helper.make_node("EmbedLayerNormalization", ["ids", "", "table", "places", "", "gamma", "beta"],
-                         ["embedded", "length"], "embed", domain="com.microsoft"),
-        helper.make_node("Attention", ["embedded", "qkv", "qkv_bias"], ["attended"], "attend",
-                         domain="com.microsoft", num_heads=2),
-        helper.make_node("LSTM", ["attended", "w", "r", "b"], ["both"], "lstm", hidden_size=SIZE,
-                         direction="bidirectional"),
-        helper.make_node("Transpose", ["both"], ["turned"], "turn", perm=[0, 2, 1, 3]),
-        helper.make_node("Reshape", ["turned", "shape"], ["flat"], "flatten"),
-        helper.make_node("MatMul", ["flat", "product"], ["y"], "multiply"),
-    ]  # fmt: skip
-    weights = [
-        table, graphs.weight("places", 64, SIZE), graphs.weight("gamma", SIZE), graphs.weight("beta", SIZE),
-        graphs.weight("qkv", SIZE, 3 * SIZE), graphs.weight("qkv_bias", 3 * SIZE),
-        graphs.weight("w", 2, 4 * SIZE, SIZE), graphs.weight("r", 2, 4 * SIZE, SIZE), graphs.weight("b", 2, 8 * SIZE),
-        numpy_helper.from_array(np.array([0, 0, 2 * SIZE]), "shape"), numpy_helper.from_array(product, "product"),
-    ]  # fmt: skip
-    shape = ["batch", "tokens", WIDE]
-    inputs = [("ids", onnx.TensorProto.INT32, ["batch", "tokens"])]
-    return graphs.graph(nodes, inputs, [("y", FLOAT, shape)], weights, domains=["com.microsoft"])
+    nodes = (
+        "[embed] embedded, length = com.microsoft.EmbedLayerNormalization(ids, , table, places, , gamma, beta) "
+        "[attend] attended = com.microsoft.Attention<num_heads = 2>(embedded, qkv, qkv_bias) "
+        f'[lstm] both = LSTM<hidden_size = {SIZE}, direction = "bidirectional">(attended, w, r, b) '
+        "[turn] turned = Transpose<perm = [0, 2, 1, 3]>(both) [flatten] flat = Reshape(turned, shape) "
+        "[multiply] y = MatMul(flat, product)"
+    )
+    return graphs.parsed(
+        f"(int32[batch, tokens] ids) => (float[batch, tokens, {WIDE}] y) {{ {nodes} }}",
+        domains=("com.microsoft",), table=(300, SIZE), places=(64, SIZE), gamma=(SIZE,), beta=(SIZE,),
+        qkv=(SIZE, 3 * SIZE), qkv_bias=(3 * SIZE,), w=(2, 4 * SIZE, SIZE), r=(2, 4 * SIZE, SIZE), b=(2, 8 * SIZE),
+        shape=np.array([0, 0, 2 * SIZE]), product=product,
+    )  # fmt: skip
 
 
 OPERATORS = ("Attention", "EmbedLayerNormalization", "LSTM", "MatMul")
@@ -69,25 +60,22 @@ def stored(model):
 
 def unshared(readers, nodes):
     """Return what each node reads as its weight, after `nodes` got copies of their own."""
-    nodes_of_kinds = [
-        helper.make_node(kind, ["x", "w"], [f"y{index}"], name=f"n{index}") for index, kind in enumerate(readers)
-    ]
-    shape = [4, 4]
-    outputs = [(f"y{index}", FLOAT, shape) for index in range(len(readers))]
-    model = ir_models.of(graphs.graph(nodes_of_kinds, [("x", FLOAT, shape)], outputs, [graphs.weight("w", 4, 4)]))
+    text = " ".join(f"[n{index}] y{index} = {kind}(x, w)" for index, kind in enumerate(readers))
+    outputs = ", ".join(f"float[4, 4] y{index}" for index in range(len(readers)))
+    model = ir_models.of(graphs.parsed(f"(float[4, 4] x) => ({outputs}) {{ {text} }}", w=(4, 4)))
     ort_quantizer.unshare(model, nodes, {"MatMul": (1,), "Gemm": (1,)})
     return [node.inputs[1].name for node in model.graph], sorted(model.graph.initializers)
 
 
-def test_each_kind_of_operator_gets_one_copy():
-    read, stored = unshared(["MatMul", "Gemm", "MatMul"], {"n0", "n1", "n2"})
-    assert read == ["w_MatMul", "w_Gemm", "w_MatMul"]
-    assert stored == ["w", "w_Gemm", "w_MatMul"]
-
-
-def test_nodes_that_stay_as_they_are_keep_the_weight():
-    assert unshared(["MatMul", "MatMul"], {"n1"}) == (["w", "w_MatMul"], ["w", "w_MatMul"])
-
-
-def test_a_weight_of_one_kind_is_not_copied():
-    assert unshared(["MatMul", "MatMul"], {"n0", "n1"}) == (["w", "w"], ["w"])
+@pytest.mark.parametrize(
+    ("readers", "nodes", "read", "stored"),
+    [
+        (["MatMul", "Gemm", "MatMul"], {"n0", "n1", "n2"}, ["w_MatMul", "w_Gemm", "w_MatMul"],
+         ["w", "w_Gemm", "w_MatMul"]),
+        (["MatMul", "MatMul"], {"n1"}, ["w", "w_MatMul"], ["w", "w_MatMul"]),
+        (["MatMul", "MatMul"], {"n0", "n1"}, ["w", "w"], ["w"]),
+    ],
+    ids=["one copy for each kind", "a node that stays keeps the weight", "one kind shares it"],
+)  # fmt: skip
+def test_kinds_of_operators_share_no_weight(readers, nodes, read, stored):
+    assert unshared(readers, nodes) == (read, stored)

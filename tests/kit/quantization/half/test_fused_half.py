@@ -67,17 +67,6 @@ def test_an_encoder_in_fp16_has_few_casts_and_answers_as_pytorch_for_forty_masks
     assert before.graph.casts == islands
 
 
-@pytest.mark.slow
-@pytest.mark.whole("test_an_encoder_in_fp16_has_few_casts_and_answers_as_pytorch_for_forty_masks")
-def test_minilm_in_fp16_has_four_casts_and_answers_as_pytorch_for_forty_masks(
-    tmp_path, minilm_checkpoint, minilm_exported
-):
-    report, model = lowered(tmp_path, minilm_exported, words=30000)
-    assert report.cosine.worst > 0.99999
-    assert (report.graph.all, report.graph.casts, report.graph.computing) == (52, 4, 50)
-    check_against_pytorch(tmp_path, minilm_checkpoint, model, 30000)
-
-
 @pytest.mark.parametrize(("mean", "tries", "in_fp32"), [(0, 1, {}), (2000, 2, {"SkipLayerNormalization": 1})])
 def test_normalizations_return_to_fp32_where_the_first_try_misses_its_goal(tmp_path, mean, tries, in_fp32):
     """Numbers near 2000 are 1 apart in fp16, so a deviation of 0.1 is lost."""

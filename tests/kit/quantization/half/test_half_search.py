@@ -6,8 +6,6 @@ import sys
 import graphs
 import numpy as np
 import pytest
-from graphs import FLOAT
-from onnx import TensorProto, helper, numpy_helper
 
 from engine.kit.inputs.cases import Case
 from engine.kit.onnx import ir_models, onnx_files
@@ -16,19 +14,19 @@ from engine.kit.quantization.half import half_choice, half_search, ranges
 from engine.kit.quantization.report import NodeCounts
 
 
-def scalar(name, value):
-    return numpy_helper.from_array(np.array(value, np.float32), name)
-
-
 def samples(*, factor=1.0, features=8, count=4):
     generator = np.random.default_rng(3)
     drawn = generator.standard_normal((count, 2, features)).astype(np.float32) * np.float32(factor)
     return [Case(f"line {n}", "", "sample", {"x": row}, {}) for n, row in enumerate(drawn)]
 
 
-def vectors(nodes, weights=(), features=8, opset=20):
-    shape = ["batch", features]
-    return graphs.graph(nodes, [("x", FLOAT, shape)], [("y", FLOAT, None)], list(weights), opset=opset)
+def vectors(text, *, opset=20, **weights):
+    """Return a graph of nodes as text, which gives y for x [batch, 8]."""
+    return graphs.parsed(f"(float[batch, 8] x) => (float[] y) {{ {text} }}", opset=opset, **weights)
+
+
+def scalar(value):
+    return np.array(value, np.float32)
 
 
 def lowered(model, cases, kind, tmp_path):
@@ -44,15 +42,11 @@ def kept(report, word):
 
 
 def test_large_magnitudes_and_infinities_are_seen_and_empty_tensors_are_nothing(tmp_path):
-    nodes = [
-        helper.make_node("Mul", ["x", "thousand"], ["large"]),
-        helper.make_node("Div", ["large", "zero"], ["broken"]),
-        helper.make_node("Shape", ["broken"], ["sizes"]),
-        helper.make_node("ConstantOfShape", ["none"], ["empty"]),
-        helper.make_node("Identity", ["broken"], ["y"]),
-    ]
-    none = numpy_helper.from_array(np.array([0], np.int64), "none")
-    model = vectors(nodes, [scalar("thousand", 1000), scalar("zero", 0), none])
+    model = vectors(
+        "large = Mul(x, thousand) broken = Div(large, zero) sizes = Shape(broken) "
+        "empty = ConstantOfShape(none) y = Identity(broken)",
+        thousand=scalar(1000), zero=scalar(0), none=np.array([0]),
+    )  # fmt: skip
     seen = ranges.measure(ir_models.of(model), [{"x": np.full((3, 8), 7, np.float32)}], tmp_path)
     assert (seen.largest["large"], seen.largest["broken"], seen.largest["empty"]) == (7000, np.inf, 0)
     assert seen.types["sizes"] == "tensor(int64)"
@@ -77,8 +71,8 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
 
 
 def test_watching_a_deep_graph_holds_a_few_of_its_tensors_at_a_time(tmp_path):
-    nodes = [helper.make_node("Neg", ["x" if n == 0 else f"t{n}"], [f"t{n + 1}"]) for n in range(60)]
-    graphs.write(tmp_path, vectors([*nodes, helper.make_node("Neg", ["t60"], ["y"])]))
+    nodes = [f"t{n + 1} = Neg({'x' if n == 0 else f't{n}'})" for n in range(60)]
+    graphs.write(tmp_path, vectors(" ".join([*nodes, "y = Neg(t60)"])))
     command = [sys.executable, "-c", _WATCHED, str(tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)
     tensor = 32 << 10  # kB of each of the 60
@@ -86,44 +80,30 @@ def test_watching_a_deep_graph_holds_a_few_of_its_tensors_at_a_time(tmp_path):
 
 
 def test_softmax_and_norms_stay_and_products_go(tmp_path):
-    nodes = [
-        helper.make_node("MatMul", ["x", "first"], ["a"]),
-        helper.make_node("LayerNormalization", ["a", "scale", "shift"], ["b"]),
-        helper.make_node("MatMul", ["b", "second"], ["c"]),
-        helper.make_node("Softmax", ["c"], ["y"]),
-    ]
-    weights = [graphs.weight("first", 8, 8), graphs.weight("second", 8, 8), graphs.weight("scale", 8),
-               graphs.weight("shift", 8)]  # fmt: skip
-    model, report = lowered(vectors(nodes, weights), samples(), "fp16", tmp_path)
+    text = "a = MatMul(x, first) b = LayerNormalization(a, scale, shift) c = MatMul(b, second) y = Softmax(c)"
+    model = vectors(text, first=(8, 8), second=(8, 8), scale=(8,), shift=(8,))
+    before = [node.op_type for node in model.graph.node]
+    model, report = lowered(model, samples(), "fp16", tmp_path)
     assert kept(report, "adds up") == {"LayerNormalization": 1, "Softmax": 1}
     assert report.share == 1
     assert report.cosine.worst > 0.9999
-    assert [node.op_type for node in model.graph.node if node.op_type != "Cast"] == [n.op_type for n in nodes]
+    assert [node.op_type for node in model.graph.node if node.op_type != "Cast"] == before
 
 
 def test_a_norm_that_is_spelled_out_stays_as_a_whole():
-    nodes = [
-        helper.make_node("ReduceMean", ["x"], ["mean"], "mean"),
-        helper.make_node("Sub", ["x", "mean"], ["apart"], "apart"),
-        helper.make_node("Pow", ["apart", "two"], ["square"], "square"),
-        helper.make_node("ReduceMean", ["square"], ["spread"], "spread"),
-        helper.make_node("Add", ["spread", "least"], ["some"], "some"),
-        helper.make_node("Sqrt", ["some"], ["root"], "root"),
-        helper.make_node("Div", ["apart", "root"], ["normal"], "normal"),
-        helper.make_node("Mul", ["normal", "scale"], ["y"], "scaled"),
-    ]
-    model = vectors(nodes, [scalar("two", 2), scalar("least", 1e-12), graphs.weight("scale", 8)])
+    model = vectors(
+        "[mean] mean = ReduceMean(x) [apart] apart = Sub(x, mean) [square] square = Pow(apart, two) "
+        "[spread] spread = ReduceMean(square) [some] some = Add(spread, least) [root] root = Sqrt(some) "
+        "[normal] normal = Div(apart, root) [scaled] y = Mul(normal, scale)",
+        two=scalar(2), least=scalar(1e-12), scale=(8,),
+    )  # fmt: skip
     assert half_choice.spelled_out(ir_models.of(model)) == {"apart", "square", "some", "root", "normal"}
 
 
 def test_what_would_overflow_stays_and_the_report_says_how_large_it_is(tmp_path):
-    nodes = [
-        helper.make_node("Mul", ["x", "much"], ["large"], "swell"),
-        helper.make_node("Mul", ["large", "little"], ["small"], "shrink"),
-        helper.make_node("MatMul", ["small", "w"], ["y"], "product"),
-    ]
-    weights = [scalar("much", 3e4), scalar("little", 1e-4), graphs.weight("w", 8, 8)]
-    _, report = lowered(vectors(nodes, weights), samples(factor=3), "fp16", tmp_path)
+    text = "[swell] large = Mul(x, much) [shrink] small = Mul(large, little) [product] y = MatMul(small, w)"
+    model = vectors(text, much=scalar(3e4), little=scalar(1e-4), w=(8, 8))
+    _, report = lowered(model, samples(factor=3), "fp16", tmp_path)
     (group,) = report.kept
     assert group.operators == {"Mul": 2}
     assert set(group.nodes) == {"swell", "shrink"}
@@ -132,10 +112,8 @@ def test_what_would_overflow_stays_and_the_report_says_how_large_it_is(tmp_path)
 
 
 def test_a_product_that_would_overflow_is_computed_on_smaller_numbers(tmp_path):
-    weight = numpy_helper.from_array(np.full((8, 8), 3000, np.float32) * np.eye(8, dtype=np.float32), "w")
-    nodes = [helper.make_node("MatMul", ["x", "w"], ["large"], "product"),
-             helper.make_node("Mul", ["large", "little"], ["y"], "shrink")]  # fmt: skip
-    model = vectors(nodes, [weight, scalar("little", 1e-4)])
+    weight = np.full((8, 8), 3000, np.float32) * np.eye(8, dtype=np.float32)
+    model = vectors("[product] large = MatMul(x, w) [shrink] y = Mul(large, little)", w=weight, little=scalar(1e-4))
     model, report = lowered(model, samples(factor=50), "fp16", tmp_path)
     assert list(report.scaled) == ["product"]
     assert report.share == 1
@@ -143,37 +121,23 @@ def test_a_product_that_would_overflow_is_computed_on_smaller_numbers(tmp_path):
     assert report.cosine.worst > 0.9999
 
 
-def test_bf16_has_room_for_large_products(tmp_path):
-    weight = numpy_helper.from_array(np.full((8, 8), 3000, np.float32), "w")
-    model = vectors([helper.make_node("MatMul", ["x", "w"], ["y"], "product")], [weight])
+def test_bf16_has_room_for_large_products_and_half_of_the_range_is_room_for_other_samples(tmp_path):
+    model = vectors("[product] y = MatMul(x, w)", w=np.full((8, 8), 3000, np.float32))
     assert lowered(model, samples(factor=50), "bf16", tmp_path)[1].scaled == ()
-
-
-def test_half_of_the_range_is_room_for_other_samples():
     assert half_choice.largest_limit("fp16") == 32752
     assert half_choice.largest_limit("bf16") > 1e38
 
 
 def test_a_constant_that_would_vanish_stays(tmp_path):
-    nodes = [
-        helper.make_node("Abs", ["x"], ["size"]),
-        helper.make_node("Add", ["size", "least"], ["some"], "guard"),
-        helper.make_node("Div", ["x", "some"], ["y"]),
-    ]
-    _, report = lowered(vectors(nodes, [scalar("least", 1e-12)]), samples(), "fp16", tmp_path)
+    model = vectors("size = Abs(x) [guard] some = Add(size, least) y = Div(x, some)", least=scalar(1e-12))
+    _, report = lowered(model, samples(), "fp16", tmp_path)
     assert kept(report, "so small") == {"Add": 1}
 
 
 def test_large_values_return_to_fp32_until_the_answers_are_close_enough(tmp_path, capsys):
     """A stream of 20000 has steps of 16 in fp16: what is added to it and taken out again is lost."""
-    nodes = [
-        helper.make_node("MatMul", ["x", "w"], ["a"], "first"),
-        helper.make_node("Add", ["a", "stream"], ["b"], "in"),
-        helper.make_node("Sub", ["b", "stream"], ["c"], "out"),
-        helper.make_node("MatMul", ["c", "w"], ["y"], "last"),
-    ]
-    weights = [scalar("stream", 20000), graphs.weight("w", 8, 8)]
-    _, report = lowered(vectors(nodes, weights), samples(), "fp16", tmp_path)
+    text = "[first] a = MatMul(x, w) [in] b = Add(a, stream) [out] c = Sub(b, stream) [last] y = MatMul(c, w)"
+    _, report = lowered(vectors(text, stream=scalar(20000), w=(8, 8)), samples(), "fp16", tmp_path)
     assert kept(report, "large values") == {"Add": 1, "Sub": 1}
     assert report.path[0].cosine < 0.9995 <= report.path[-1].cosine
     assert [step.limit for step in report.path] == [32750, 8188]
@@ -182,42 +146,30 @@ def test_large_values_return_to_fp32_until_the_answers_are_close_enough(tmp_path
 
 
 def test_where_the_goal_cannot_be_reached_the_best_try_is_taken_and_the_path_told(tmp_path):
-    nodes = [
-        helper.make_node("MatMul", ["x", "w"], ["a"]),
-        helper.make_node("MatMul", ["a", "inverse"], ["b"]),
-        helper.make_node("Sub", ["b", "x"], ["rest"]),  # nothing but rounding is left of it
-        helper.make_node("Mul", ["rest", "large"], ["y"]),  # an output near zero would not be compared
-    ]
+    """Nothing but rounding is left of `rest`; an output near zero would not be compared."""
     weight = np.eye(8, dtype=np.float32) * np.float32(1.1)
-    weights = [numpy_helper.from_array(weight, "w"), numpy_helper.from_array(np.linalg.inv(weight), "inverse")]
-    weights.append(scalar("large", 10000))
-    _, report = lowered(vectors(nodes, weights), samples(), "fp16", tmp_path)
+    text = "a = MatMul(x, w) b = MatMul(a, inverse) rest = Sub(b, x) y = Mul(rest, large)"
+    model = vectors(text, w=weight, inverse=np.linalg.inv(weight), large=scalar(10000))
+    _, report = lowered(model, samples(), "fp16", tmp_path)
     assert report.cosine.worst < 0.9995
     assert len(report.path) > 1
     assert report.cosine.worst == pytest.approx(max(step.cosine for step in report.path), abs=1e-5)
 
 
 def test_numbers_handed_on_between_fp32_nodes_are_not_rounded(tmp_path):
-    nodes = [
-        helper.make_node("Softmax", ["x"], ["a"]),
-        helper.make_node("Transpose", ["a"], ["b"], "turn"),
-        helper.make_node("Softmax", ["b"], ["y"]),
-    ]
-    model, _ = lowered(vectors(nodes), samples(), "fp16", tmp_path)
+    text = "a = Softmax(x) [turn] b = Transpose(a) y = Softmax(b)"
+    model, _ = lowered(vectors(text), samples(), "fp16", tmp_path)
     assert [node.op_type for node in model.graph.node] == ["Softmax", "Transpose", "Softmax"]
 
 
 def test_roundings_are_told_from_the_steps_of_int8_around_them(tmp_path):
-    """Behind Q/DQ pairs a rounding may cost a whole step: no reason to keep anything in fp32."""
-    zero = numpy_helper.from_array(np.array(0, np.int8), "zero")
-    nodes = [
-        helper.make_node("MatMul", ["x", "w"], ["a"], "first"),
-        helper.make_node("QuantizeLinear", ["a", "step", "zero"], ["q"], "quantize"),
-        helper.make_node("DequantizeLinear", ["q", "step", "zero"], ["d"], "dequantize"),
-        helper.make_node("MatMul", ["d", "w"], ["y"], "last"),
-    ]
-    weights = [scalar("step", 4), zero, graphs.weight("w", 8, 8)]  # a step as large as the numbers themselves
-    model, report = lowered(vectors(nodes, weights), samples(), "fp16", tmp_path)
+    """Behind Q/DQ pairs a rounding may cost a whole step, here as large as the numbers: no reason to stay in fp32."""
+    text = (
+        "[first] a = MatMul(x, w) [quantize] q = QuantizeLinear(a, step, zero) "
+        "[dequantize] d = DequantizeLinear(q, step, zero) [last] y = MatMul(d, w)"
+    )
+    model = vectors(text, step=scalar(4), zero=np.int8(0), w=(8, 8))
+    model, report = lowered(model, samples(), "fp16", tmp_path)
     assert len(report.path) == 1
     assert report.cosine.worst > 0.9999
     assert list(report.kept) == []
@@ -236,17 +188,10 @@ def test_the_bytes_do_not_depend_on_the_run(tmp_path):
 
 
 def test_nodes_that_compute_shapes_or_reshape_do_not_count_as_computing():
-    nodes = [
-        helper.make_node("Shape", ["x"], ["shape"]),
-        helper.make_node("Gather", ["shape", "index"], ["rows"]),
-        helper.make_node("Unsqueeze", ["rows", "axes"], ["first"]),
-        helper.make_node("Concat", ["first", "rest"], ["target"], axis=0),
-        helper.make_node("Reshape", ["x", "target"], ["a"]),
-        helper.make_node("Cast", ["a"], ["b"], to=TensorProto.FLOAT16),
-        helper.make_node("Relu", ["b"], ["c"]),
-        helper.make_node("Cast", ["c"], ["y"], to=FLOAT),
-    ]
-    numbers = {"index": 0, "axes": [0], "rest": [-1]}
-    stored = [numpy_helper.from_array(np.array(value, np.int64), name) for name, value in numbers.items()]
-    model = graphs.graph(nodes, [("x", FLOAT, ["n", 4])], [("y", FLOAT, None)], stored, opset=20)
+    model = vectors(
+        "shape = Shape(x) rows = Gather(shape, index) first = Unsqueeze(rows, axes) "
+        "target = Concat<axis = 0>(first, rest) a = Reshape(x, target) b = Cast<to = 10>(a) c = Relu(b) "
+        "y = Cast<to = 1>(c)",
+        index=np.array(0), axes=np.array([0]), rest=np.array([-1]),
+    )  # fmt: skip
     assert half_search.counted(ir_models.of(model)) == NodeCounts(all=8, casts=2, computing=3)

@@ -3,7 +3,7 @@
 import graphs
 import numpy as np
 import pytest
-from onnx import helper, numpy_helper
+from onnx import numpy_helper
 
 from engine.kit.onnx import ir_models, onnx_files, surgery
 from engine.kit.onnx.surgery import name_nodes
@@ -22,12 +22,7 @@ def product(tmp_path, *, inputs, weights):
     generator = np.random.default_rng(0)
     values = generator.uniform(-inputs, inputs, (4, 64)).astype("float32")
     weight = generator.uniform(-weights, weights, (64, 8)).astype("float32")
-    model = graphs.graph(
-        [helper.make_node("MatMul", ["x", "w"], ["y"])],
-        [("x", graphs.FLOAT, ["batch", 64])],
-        [("y", graphs.FLOAT, ["batch", 8])],
-        [numpy_helper.from_array(weight, "w")],
-    )
+    model = graphs.parsed("(float[batch, 64] x) => (float[batch, 8] y) { y = MatMul(x, w) }", w=weight)
     graphs.changed(model, name_nodes)
     onnx_files.save(model, tmp_path / "before")
     scaled = graphs.changed(model, overflow.scale_products, measured(model, values, tmp_path), "fp16")

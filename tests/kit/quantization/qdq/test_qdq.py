@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import convolutional
 import graphs
-import models
 import numpy as np
 import onnx
 import pytest
-from graphs import FLOAT
 from onnx import TensorProto, checker, helper, numpy_helper
 
 from engine.kit.onnx import ir_models, onnx_files
@@ -21,31 +19,21 @@ CHANNELS = 128
 
 def block(*, residual=False, products=True, rms=False):
     """Return a normalization, two readers of it, a product of computed factors, and a last layer."""
-    if rms:
-        first = [helper.make_node("Mul", ["x", "gain"], ["normal"], "norm")]
-    else:
-        first = [helper.make_node("LayerNormalization", ["x", "gain", "shift"], ["normal"], "norm")]
-    nodes = [
-        *first,
-        helper.make_node("MatMul", ["normal", "left"], ["a"], "query"),
-        helper.make_node("MatMul", ["normal", "right"], ["b"], "key"),
-        helper.make_node("Transpose", ["b"], ["bt"], perm=[0, 2, 1]),
-        helper.make_node("MatMul", ["a", "bt"], ["scores"], "scores"),
-        helper.make_node("Softmax", ["scores"], ["seen"]),
-        helper.make_node("MatMul", ["seen", "normal" if products and residual else "b"], ["mixed"], "mixed"),
-        helper.make_node("MatMul", ["mixed", "last"], ["c"], "last"),
-        helper.make_node("Add", ["c", "normal"] if residual else ["c", "end"], ["y"]),
-    ]
     gain = np.ones(CHANNELS, np.float32)
     gain[5] = 40  # an outlier, as transformers have them
-    weights = [
-        numpy_helper.from_array(gain, "gain"),
-        graphs.weight("shift", CHANNELS, seed=9),
-        graphs.weight("end", CHANNELS, seed=8),
-        *(small(name, seed) for seed, name in enumerate(("left", "right", "last"))),
-    ]
-    shape = ["batch", "sequence", CHANNELS]
-    return graphs.graph(nodes, [("x", FLOAT, shape)], [("y", FLOAT, shape)], weights, opset=20, ir=9)
+    norm = "Mul(x, gain)" if rms else "LayerNormalization(x, gain, shift)"
+    text = (
+        f"[norm] normal = {norm} [query] a = MatMul(normal, left) [key] b = MatMul(normal, right) "
+        "bt = Transpose<perm = [0, 2, 1]>(b) [scores] scores = MatMul(a, bt) seen = Softmax(scores) "
+        f"[mixed] mixed = MatMul(seen, {'normal' if products and residual else 'b'}) "
+        f"[last] c = MatMul(mixed, last) y = Add(c, {'normal' if residual else 'end'})"
+    )
+    shape = f"float[batch, sequence, {CHANNELS}]"
+    return graphs.parsed(
+        f"({shape} x) => ({shape} y) {{ {text} }}", opset=20, ir=9, gain=gain,
+        shift=graphs.weight("shift", CHANNELS, seed=9), end=graphs.weight("end", CHANNELS, seed=8),
+        **{name: small(name, seed) for seed, name in enumerate(("left", "right", "last"))},
+    )  # fmt: skip
 
 
 def small(name, seed):
@@ -171,14 +159,8 @@ def features():
 
 
 def test_a_graph_without_matrices_is_handed_on(tmp_path):
-    inputs = [{"images": np.zeros((1, 3, 16, 16), np.float32)}] * 8
-    model = graphs.graph(
-        [helper.make_node("Relu", ["images"], ["y"])],
-        [("images", FLOAT, ["batch", 3, 16, 16])],
-        [("y", FLOAT, ["batch", 3, 16, 16])],
-        opset=20,
-    )
-    changed, report = quantized(tmp_path, model, inputs=inputs)
+    model = graphs.parsed("(float[batch, 3, 16, 16] images) => (float[batch, 3, 16, 16] y) { y = Relu(images) }")
+    changed, report = quantized(tmp_path, model, inputs=[{"images": np.zeros((1, 3, 16, 16), np.float32)}] * 8)
     assert report.unquantized == "it has no MatMul or convolution with constant weights that could be quantized"
     assert operators(changed) == ["Relu"]
 
@@ -238,19 +220,14 @@ def test_a_residual_addition_behind_a_convolution_reads_the_quantized_summand(tm
 
 @pytest.mark.slow
 @pytest.mark.parametrize("architecture", ["bert", "roberta", "distilbert", "albert", "deberta-v2", "mpnet"])
+@pytest.mark.sample(3)
 def test_transformers_of_many_kinds_are_quantized(tmp_path, architecture):
-    from engine.steps.export import Export
-
-    source = models.checkpoint(tmp_path / "source", architecture)
-    Export().run(tmp_path / "exported", checkpoint=source)
-    inputs_of_model = onnx_files.inputs(onnx_files.load_graph(tmp_path / "exported"))
+    exported = graphs.tiny(architecture, "feature-extraction")
+    inputs_of_model = onnx_files.inputs(onnx_files.load_graph(exported))
     generator = np.random.default_rng(0)
-    inputs = []
-    for number in range(12):
-        length = 3 + number % 7
-        row = {"input_ids": generator.integers(5, 60, (1, length)), "attention_mask": np.ones((1, length), np.int64)}
-        inputs.append({name: row.get(name, np.zeros((1, length), np.int64)) for name in inputs_of_model})
-    passes, report = qdq.quantize(tmp_path / "exported", inputs, "int8", tmp_path)
+    rows = [text(*generator.integers(5, 60, 3 + number % 7)) for number in range(12)]
+    inputs = [{name: row.get(name, row["input_ids"] * 0) for name in inputs_of_model} for row in rows]
+    passes, report = qdq.quantize(exported, inputs, "int8", tmp_path)
     checker.check_model(graphs.whole(ir_models.proto(passes.model), tmp_path / "whole"))
     assert {entry.reason for entry in report.int8.left} == {"both factors are computed: no weights"}
     assert report.cosine.mean > 0.98

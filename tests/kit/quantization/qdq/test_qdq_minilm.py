@@ -17,12 +17,10 @@ from engine.kit.onnx import ir_models, onnx_files
 from engine.kit.onnx.ir_models import Pipeline
 from engine.kit.quantization.half import half_search
 from engine.kit.quantization.qdq import qdq
-from engine.recipe.schema import Recipe
 from engine.runtimes.onnxruntime import session as ort
 from engine.steps.shape_infer import ShapeInfer
 
 pytestmark = [pytest.mark.slow, pytest.mark.whole("test_qdq.py quantizes small models")]
-WHOLE = pytest.mark.whole
 TEXTS = Path(__file__).parents[4] / "recipes" / "samples"
 
 
@@ -78,9 +76,7 @@ def few(minilm):
     return [Case(str(n), "", "sample", inputs, {}) for n, inputs in enumerate(minilm[1]("calibration.jsonl")[:16])]
 
 
-@pytest.mark.parametrize(
-    ("kind", "least"), [("int8", 0.99), pytest.param("fp8", 0.98, marks=WHOLE), pytest.param("int4", 0.85, marks=WHOLE)]
-)
+@pytest.mark.parametrize(("kind", "least"), [("int8", 0.99), ("fp8", 0.98), ("int4", 0.85)])
 def test_unseen_texts_keep_their_embeddings_with_most_of_the_work_quantized(minilm, quantized, kind, least):
     shaped, read = minilm
     folder, report = quantized(kind)
@@ -91,28 +87,11 @@ def test_unseen_texts_keep_their_embeddings_with_most_of_the_work_quantized(mini
     assert cosines.min() >= least
 
 
-@pytest.mark.parametrize(
-    ("kind", "devices"),
-    [
-        pytest.param("int8", ("T4", "RTX 5090"), marks=WHOLE),
-        pytest.param("fp8", ("L4",), marks=WHOLE),
-        pytest.param("int4", ("A10",), marks=WHOLE),
-    ],
-)
+@pytest.mark.parametrize(("kind", "devices"), [("int8", ("T4", "RTX 5090")), ("fp8", ("L4",)), ("int4", ("A10",))])
 def test_tensorrt_rtx_builds_engines_of_it_with_fp16_around(minilm, quantized, plain, tmp_path, *, kind, devices):
-    pytest.importorskip("tensorrt_rtx", reason="the extra `rtx` is not installed: Linux on x86_64 has it")
     in_half(minilm, quantized(kind)[0], tmp_path / "half")
+    profile = {"batch": [1, 8, 16], "sequence": [8, 64, 128]}
     for device in devices:
-        models = (tmp_path / "half", plain)
-        sizes = [engine(model, device, tmp_path / f"{model.name} {device}") for model in models]
+        sizes = [engines.rtx_bytes(model, device, profile) for model in (tmp_path / "half", plain)]
         print(f"{kind} for {device}: {sizes[0] / 1e6:.1f} MB, fp16 {sizes[1] / 1e6:.1f} MB")
         assert sizes[0] < sizes[1]
-
-
-def engine(model, device, out):
-    """Build a TensorRT-RTX engine for a GPU that is not here; return its bytes."""
-    profile = {"batch": {"min": 1, "opt": 8, "max": 16}, "sequence": {"min": 8, "opt": 64, "max": 128}}
-    target = {"device": device, "runtime": "tensorrt-rtx"}
-    fields = {"name": "m", "model": {"source": "m"}, "target": target, "precision": "fp16", "profiles": [profile]}
-    out.mkdir()
-    return engines.of(Recipe.model_validate(fields)).run(out / "out", checked=model).bytes

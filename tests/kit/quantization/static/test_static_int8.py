@@ -19,14 +19,21 @@ def quantized(folder, samples=None, **weights):
     return report, folder / "out"
 
 
+@pytest.fixture(scope="module")
+def net(tmp_path_factory):
+    """The network of tests/support/convolutional.py in int8, made once: its folder, and the report."""
+    folder = tmp_path_factory.mktemp("net")
+    return folder, quantized(folder)[0]
+
+
 def cosine(first, second, name):
     one, two = (ort.session(folder, threads=1) for folder in (first, second))
     answers = [[ort.run(each, image)[name].ravel() for image in convolutional.images(6, seed=7)] for each in (one, two)]
     return min(float(a @ b / np.linalg.norm(a) / np.linalg.norm(b)) for a, b in zip(*answers, strict=True))
 
 
-def test_the_dense_layers_are_in_int8_and_the_answers_stay(tmp_path):
-    report, out = quantized(tmp_path)
+def test_the_dense_layers_are_in_int8_and_the_answers_stay(net):
+    folder, report = net
     assert (report.quantized, report.of) == ({"Conv": 2, "Gemm": 1}, {"Conv": 5, "Gemm": 1})
     assert {left.reason for left in report.left} == {
         "with 27 inputs per output it is slower in int8",
@@ -36,44 +43,41 @@ def test_the_dense_layers_are_in_int8_and_the_answers_stay(tmp_path):
     assert (report.samples, report.held_out) == (12, 4)
     assert report.cosine.worst > 0.99
     for name in ("scores", "features"):
-        assert cosine(tmp_path / "fused", out, name) > 0.99
+        assert cosine(folder / "fused", folder / "out", name) > 0.99
     assert report.bytes[1] < 0.6 * report.bytes[0]
+    read = QuantizeReport.from_json(report.to_json())
+    assert isinstance(read, StaticReport)
+    assert read == report
+    stored = onnx_files.load(folder / "out").graph.initializer
+    weights = [onnx.numpy_helper.to_array(tensor) for tensor in stored if tensor.data_type == onnx.TensorProto.INT8]
+    assert max(int(np.abs(weight).max()) for weight in weights) == 63, "7 bits"
 
 
-def test_the_kernels_multiply_integers_as_the_report_says(tmp_path):
-    report, out = quantized(tmp_path)
-    counts = multiplications.multiplications(out, convolutional.images(1)[0], provider=ON_CPU)
+def test_the_kernels_multiply_integers_as_the_report_says(net):
+    folder, report = net
+    counts = multiplications.multiplications(folder / "out", convolutional.images(1)[0], provider=ON_CPU)
     assert counts.operators == {"Conv": {"int8": 2, "fp32": 3}, "Gemm": {"int8": 1}}
     assert counts["int8"] / sum(counts.values()) == pytest.approx(report.share, abs=1e-4)
     assert report.share > 0.8
 
 
-def test_the_served_graph_has_no_activation_function_that_a_range_computes(tmp_path):
-    _, out = quantized(tmp_path)
-    served = tmp_path / "served"
-    ort.optimize(out, served, level="extended")
-    operators = [node.op_type for node in onnx_files.nodes(onnx_files.load_graph(served))]
+def test_the_served_graph_has_no_activation_function_that_a_range_computes(net, tmp_path):
+    ort.optimize(net[0] / "out", tmp_path, level="extended")
+    operators = [node.op_type for node in onnx_files.nodes(onnx_files.load_graph(tmp_path))]
     assert operators.count("QLinearConv") == 2
     assert "Clip" not in operators
     assert "QuickGelu" in operators  # a Sigmoid and its Mul would be dequantized one by one
 
 
-def test_the_same_samples_give_the_same_bytes(tmp_path):
-    first, second = (quantized(tmp_path / name)[1] for name in ("first", "second"))
-    assert (first / onnx_files.MODEL).read_bytes() == (second / onnx_files.MODEL).read_bytes()
+def test_the_same_samples_give_the_same_bytes(net, tmp_path):
+    _, again = quantized(tmp_path)
+    assert (net[0] / "out" / onnx_files.MODEL).read_bytes() == (again / onnx_files.MODEL).read_bytes()
 
 
 def test_rows_of_a_batch_calibrate_like_samples(tmp_path):
     rows = convolutional.images(1, rows=16)
     report, _ = quantized(tmp_path, rows)
     assert (report.samples, report.held_out) == (12, 4)
-
-
-def test_seven_bits_where_the_cpu_would_saturate(tmp_path):
-    _, out = quantized(tmp_path)
-    model = onnx_files.load(out)
-    weights = [onnx.numpy_helper.to_array(t) for t in model.graph.initializer if t.data_type == onnx.TensorProto.INT8]
-    assert max(int(np.abs(weight).max()) for weight in weights) == 63
 
 
 def test_a_layer_that_harms_is_left_out(tmp_path):
@@ -89,13 +93,6 @@ def test_a_layer_that_harms_is_left_out(tmp_path):
     assert (left.name.startswith("Conv"), left.reason.partition(":")[0]) == (True, "sensitive")
     assert cosine(tmp_path / "fused", out, "features") > 0.99
     assert len(report.path) > 1
-
-
-def test_a_report_is_read_from_its_json(tmp_path):
-    report, _ = quantized(tmp_path)
-    read = QuantizeReport.from_json(report.to_json())
-    assert isinstance(read, StaticReport)
-    assert read == report
 
 
 def test_a_graph_with_more_normalizations_than_convolutions_is_not_static(tmp_path):
