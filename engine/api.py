@@ -10,7 +10,7 @@ from typing import Unpack
 from engine.builder import destination, diff_sides, difference, registry, remake
 from engine.builder import why as explanations
 from engine.builder.build_end import announce
-from engine.builder.diff_sides import SidePlace
+from engine.builder.diff_sides import SideName
 from engine.builder.difference import SideComparison
 from engine.builder.executors.executor import Executor, default_slots
 from engine.builder.executors.local import LocalExecutor
@@ -86,10 +86,10 @@ def diff(old: str | Path, new: str | Path | None = None, **reading: Unpack[Readi
     Both are named as `[REVISION:]RECIPE[::VARIANT]`. Nothing of a commit is executed, and no file of the work tree is
     written. Raises UserError for a side that cannot be planned.
     """
-    place = SidePlace.of(str(old))
+    place = SideName.of(str(old))
     if new is None:
         return difference.of(*diff_sides.since_last_build(place, **reading))
-    return difference.of(diff_sides.read(place, **reading), diff_sides.read(SidePlace.of(str(new)), **reading))
+    return difference.of(diff_sides.read(place, **reading), diff_sides.read(SideName.of(str(new)), **reading))
 
 
 def history(recipes: Recipes, **reading: Unpack[Reading]) -> dict[str, list[PastBuild]]:

@@ -24,16 +24,16 @@ class Seal:
         self._head = head
         self._start = len(head) + length
 
-    def close(self, content: bytes, place: bytes = b"") -> bytes:
-        """Return `head`, then the checksum of `place` and `content`, then `content`."""
-        return self._head + self._checksum(place, content) + content
+    def close(self, content: bytes, name: bytes = b"") -> bytes:
+        """Return `head`, then the checksum of `name` and `content`, then `content`."""
+        return self._head + self._checksum(name, content) + content
 
-    def open(self, raw: bytes, place: bytes = b"") -> memoryview:
+    def open(self, raw: bytes, name: bytes = b"") -> memoryview:
         """Return the content of sealed bytes.
 
         Raises ValueError if the bytes have changed since they were sealed, or were sealed for another place.
         """
         content = memoryview(raw)[self._start :]
-        if raw[: self._start] != self._head + self._checksum(place, content):
+        if raw[: self._start] != self._head + self._checksum(name, content):
             raise ValueError("the seal does not fit")
         return content

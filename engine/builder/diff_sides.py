@@ -62,7 +62,7 @@ class Side:
 
 
 @dataclass(frozen=True)
-class SidePlace:
+class SideName:
     """A side as the user names it: `[REVISION:]RECIPE[::VARIANT]`."""
 
     path: Path
@@ -70,7 +70,7 @@ class SidePlace:
     variant: str = ""
 
     @classmethod
-    def of(cls, text: str) -> SidePlace:
+    def of(cls, text: str) -> SideName:
         """Return the place that a text names. A file of the whole name counts first."""
         before, _, variant = text.rpartition(_VARIANT) if _VARIANT in text else (text, "", "")
         if os.path.lexists(before) or ":" not in before:
@@ -85,65 +85,65 @@ class SidePlace:
         return f"{revision}{self.path}{_VARIANT if self.variant else ''}{self.variant}"
 
 
-def read(place: SidePlace, **reading: Unpack[Reading]) -> Side:
+def read(side_name: SideName, **reading: Unpack[Reading]) -> Side:
     """Read one side. A commit's files lie in a temporary folder meanwhile; nothing of the commit is executed.
 
     Raises UserError for a recipe that cannot be planned.
     """
-    with _planned(place, reading) as (planned, lookup):
-        return _now(place, planned, lookup)
+    with _planned(side_name, reading) as (planned, lookup):
+        return _now(side_name, planned, lookup)
 
 
-def since_last_build(place: SidePlace, **reading: Unpack[Reading]) -> tuple[Side, Side]:
+def since_last_build(side_name: SideName, **reading: Unpack[Reading]) -> tuple[Side, Side]:
     """Return the last build of a recipe in this project, and the recipe as it is now. Raises as `read` does."""
-    with _planned(place, reading) as (planned, lookup):
+    with _planned(side_name, reading) as (planned, lookup):
         last = [_of_last_build(each, lookup) for each in planned]
         built = tuple(side for side in last if side is not None)
         others = (lookup.heads.before(each.subject)[1] for each in planned)
-        title = ", ".join(dict.fromkeys(other or place.title for other in others))
-        return Side(f"last build of {title}", built), _now(place, planned, lookup)
+        title = ", ".join(dict.fromkeys(other or side_name.title for other in others))
+        return Side(f"last build of {title}", built), _now(side_name, planned, lookup)
 
 
 @contextmanager
-def _planned(place: SidePlace, reading: Reading) -> Iterator[tuple[tuple[PlannedVariant, ...], Lookup]]:
+def _planned(side_name: SideName, reading: Reading) -> Iterator[tuple[tuple[PlannedVariant, ...], Lookup]]:
     with ExitStack() as stack:
-        selection, lookup = _selected(place, stack, reading)
-        yield _chosen(place, variants(selection)), lookup
-        lookup.store.leave(keep=not place.revision)
+        selection, lookup = _selected(side_name, stack, reading)
+        yield _chosen(side_name, variants(selection)), lookup
+        lookup.store.leave(keep=not side_name.revision)
 
 
-def _now(place: SidePlace, planned: Iterable[PlannedVariant], lookup: Lookup) -> Side:
-    return Side(place.title, tuple(_of_variant(each, lookup) for each in planned))
+def _now(side_name: SideName, planned: Iterable[PlannedVariant], lookup: Lookup) -> Side:
+    return Side(side_name.title, tuple(_of_variant(each, lookup) for each in planned))
 
 
-def _selected(place: SidePlace, stack: ExitStack, reading: Reading) -> tuple[Selection, Lookup]:
+def _selected(side_name: SideName, stack: ExitStack, reading: Reading) -> tuple[Selection, Lookup]:
     """Return the recipe of a place, and a look-up in the store of the user's own project."""
     cache = reading.get("cache")
-    store = store_of(Path(cache) if cache is not None else None, place.path)
-    own = project_of(place.path)
+    store = store_of(Path(cache) if cache is not None else None, side_name.path)
+    own = project_of(side_name.path)
     if not store.is_dir():
         store = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="recipe-diff-store-")))
-    if place.revision:
-        place, top = _written(place, stack)
+    if side_name.revision:
+        side_name, top = _written(side_name, stack)
         reading = {**reading, "allow": (*listed(reading.get("allow", ())), top)}
-    selection = select(place.path, **reading)._replace(cache=store)
+    selection = select(side_name.path, **reading)._replace(cache=store)
     return selection, Lookup(open_store(store, project=own))
 
 
-def _written(place: SidePlace, stack: ExitStack) -> tuple[SidePlace, Path]:
+def _written(side_name: SideName, stack: ExitStack) -> tuple[SideName, Path]:
     """Write the commit of a place into a temporary folder, and return the place there and the root of the work tree.
 
     What git does not track, such as large models, is linked: it counts as it is now.
     """
-    beside = next(folder for folder in place.path.absolute().parents if folder.is_dir())
-    commit = git.find(place.revision, beside)
+    beside = next(folder for folder in side_name.path.absolute().parents if folder.is_dir())
+    commit = git.find(side_name.revision, beside)
     folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="recipe-diff-"))).resolve()
     git.write(commit, folder)
-    inner = Path(os.path.relpath(place.path.absolute(), commit.top))
+    inner = Path(os.path.relpath(side_name.path.absolute(), commit.top))
     if not (folder / inner).is_file():
-        raise UsageError(f"the commit {place.revision!r} has no file {inner}", [f"commit {commit.id}"])
+        raise UsageError(f"the commit {side_name.revision!r} has no file {inner}", [f"commit {commit.id}"])
     _link_untracked(commit, folder)
-    return replace(place, path=folder / inner), commit.top
+    return replace(side_name, path=folder / inner), commit.top
 
 
 def _link_untracked(commit: Commit, folder: Path) -> None:
@@ -155,13 +155,13 @@ def _link_untracked(commit: Commit, folder: Path) -> None:
         (folder / ".git").mkdir()  # marks the root of the project, as in the work tree
 
 
-def _chosen(place: SidePlace, planned: tuple[PlannedVariant, ...]) -> tuple[PlannedVariant, ...]:
-    if not place.variant:
+def _chosen(side_name: SideName, planned: tuple[PlannedVariant, ...]) -> tuple[PlannedVariant, ...]:
+    if not side_name.variant:
         return planned
-    chosen = tuple(each for each in planned if place.variant in (each.name, each.loaded.variant))
+    chosen = tuple(each for each in planned if side_name.variant in (each.name, each.loaded.variant))
     if not chosen:
         facts = [f"variants: {', '.join(each.name for each in planned)}"]
-        raise UsageError(f"{place.path} has no variant {place.variant!r}", facts)
+        raise UsageError(f"{side_name.path} has no variant {side_name.variant!r}", facts)
     return chosen
 
 

@@ -17,7 +17,7 @@ from engine.store.stat_cache import Row, is_moved, row_of
 from engine.store.store import Store
 from engine.system.file_systems import UNSEEN, MountEvents
 
-_PlaceRow = tuple[int, Row] | None
+_PathRow = tuple[int, Row] | None
 """The kind of a file (S_IFMT), and its stat row without following links; None where nothing is."""
 _WRITTEN = 4
 """The number of fields of a stat row that only a write changes: device, inode, size and modification time."""
@@ -48,8 +48,8 @@ class RunInputs:
 
     def changed_way(self) -> str | None:
         """Return a place on the ways that was moved, replaced or mounted over, also if it is there again; else None."""
-        noted = ((place, row) for place, row in self._on_ways.items() if row is None or not stat.S_ISREG(row[0]))
-        moved = (place for place, before in noted if _differs(before, _row(place)))
+        noted = ((location, row) for location, row in self._on_ways.items() if row is None or not stat.S_ISREG(row[0]))
+        moved = (location for location, before in noted if _differs(before, _row(location)))
         return next(moved, None) or next(filter(self._holds, self._mounts.after(self._count)), None)
 
     def _holds(self, mounted: str) -> bool:
@@ -96,32 +96,32 @@ def changed(step: str, name: str, *facts: str) -> StepError:
     )
 
 
-def _stored(store: Store, record: Record) -> list[_PlaceRow]:
+def _stored(store: Store, record: Record) -> list[_PathRow]:
     """Return the rows of an artifact's files and folders."""
     folder = store.artifact_path(record.artifact)
     files = [folder / name for name in record.files]
     return [_row(path) for path in dict.fromkeys((folder, *(file.parent for file in files), *files))]
 
 
-def _on_ways(paths: Collection[str]) -> dict[str, _PlaceRow]:
+def _on_ways(paths: Collection[str]) -> dict[str, _PathRow]:
     """Return the row of each path, and of every link and folder on the way to it."""
-    rows: dict[str, _PlaceRow] = {}
+    rows: dict[str, _PathRow] = {}
     for path in (*paths, *dict.fromkeys(map(os.path.dirname, paths))):
         row = rows[path] = _row(path)
         if row is None or not stat.S_ISREG(row[0]):  # the way to a file is the way to its folder
-            rows.update({place: _row(place) for place in path_ways.way_to(path) if place not in rows})
+            rows.update({location: _row(location) for location in path_ways.way_to(path) if location not in rows})
     return rows
 
 
-def _row(place: str | Path) -> _PlaceRow:
+def _row(location: str | Path) -> _PathRow:
     try:
-        status = os.lstat(place)
+        status = os.lstat(location)
     except OSError:
         return None
     return stat.S_IFMT(status.st_mode), row_of(status)
 
 
-def _differs(before: _PlaceRow, now: _PlaceRow) -> bool:
+def _differs(before: _PathRow, now: _PathRow) -> bool:
     """Say whether a link or a folder was moved or replaced."""
     if before is None or now is None or before[0] != now[0]:
         return before != now

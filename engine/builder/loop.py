@@ -87,7 +87,7 @@ class _Build:
         self.waiting_ends = math.inf
 
     def events(self) -> Generator[Event, None, None]:
-        if not self.store.locks_work:
+        if not self.store.has_file_locks:
             yield Noticed(_NO_LOCKS.format(self.store.root))
         for variant in self.variants:
             notes = self.before[variant.name][0].jobs.items()
@@ -213,7 +213,7 @@ class _Build:
             right = "" if lock is None else self.executor.claim(str(ticket.digest), lock)
             if isinstance(right, str):
                 ticket.holder = right
-                ticket.locked_since = ticket.locked_since or time.monotonic()
+                ticket.elsewhere_since = ticket.elsewhere_since or time.monotonic()
                 self.states.move(ticket, State.LOCKED_ELSEWHERE)
                 return
             with ExitStack() as resources:
@@ -300,7 +300,7 @@ class _Build:
         """Let jobs go on that other builders, or other machines, may have finished by now."""
         now = time.monotonic()
         for ticket in [] if self.states.has(State.READY) else self.states.take_all(State.LOCKED_ELSEWHERE):
-            if not ticket.is_announced and now - (ticket.locked_since or now) > PATIENCE:
+            if not ticket.is_announced and now - (ticket.elsewhere_since or now) > PATIENCE:
                 ticket.is_announced = True
                 names = (ticket.variant.name, ticket.job.name)
                 if other := self.store.holder_of(ticket.digest):

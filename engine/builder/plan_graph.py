@@ -11,39 +11,39 @@ import networkx as nx
 
 from engine.builder.job import Job
 
-Place = tuple[str, str]
+JobName = tuple[str, str]
 """The names of a variant and of its job."""
 
 
-def of(jobs: Iterable[Job]) -> nx.DiGraph[Place]:
+def of(jobs: Iterable[Job]) -> nx.DiGraph[JobName]:
     """Return the graph of the jobs of variants, in which an edge leads to a job from each job that must pass before it.
 
     The attribute `inputs` of an edge has the parameters that pass the output on; a gate has none.
     """
-    graph: nx.DiGraph[Place] = nx.DiGraph()
+    graph: nx.DiGraph[JobName] = nx.DiGraph()
     for job in jobs:
-        graph.add_node(_place(job))
+        graph.add_node(_name(job))
         for earlier in job.earlier:
             inputs = [parameter for parameter, maker in job.needs.items() if maker == earlier]
-            graph.add_edge((job.recipe, earlier), _place(job), inputs=inputs)
+            graph.add_edge((job.recipe, earlier), _name(job), inputs=inputs)
     return graph
 
 
 def up_to(jobs: Sequence[Job], last: Iterable[str]) -> tuple[Job, ...]:
     """Return the jobs that `last` names, or whose steps it names, and all that they need, in their order."""
     graph, named = of(jobs), set(last)
-    ends = {_place(job) for job in jobs if named & {job.name, job.step_name}}
+    ends = {_name(job) for job in jobs if named & {job.name, job.step_name}}
     needed = ends.union(*(nx.ancestors(graph, end) for end in ends))
-    return tuple(job for job in jobs if _place(job) in needed)
+    return tuple(job for job in jobs if _name(job) in needed)
 
 
-def changed_by(jobs: Sequence[Job], first: Iterable[Job]) -> set[Place]:
+def changed_by(jobs: Sequence[Job], first: Iterable[Job]) -> set[JobName]:
     """Return the jobs in `first` and all jobs whose inputs are made from their outputs: a change can reach no other."""
     graph = of(jobs)
     graph.remove_edges_from([edge for edge, inputs in nx.get_edge_attributes(graph, "inputs").items() if not inputs])
-    starts = {_place(job) for job in first}
+    starts = {_name(job) for job in first}
     return starts.union(*(nx.descendants(graph, start) for start in starts))
 
 
-def _place(job: Job) -> Place:
+def _name(job: Job) -> JobName:
     return job.recipe, job.name

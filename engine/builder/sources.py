@@ -167,7 +167,7 @@ def resolve(source: Source | SourceName, *, digest_file: Callable[[Path], Digest
     )
 
 
-def place_of(source: Source | SourceName) -> Path | None:
+def path_of(source: Source | SourceName) -> Path | None:
     """Return the path of a source, None for a hub's repository.
 
     Raises StepError if the Python package of a source `python:PACKAGE/PATH` is missing.

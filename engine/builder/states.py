@@ -97,7 +97,7 @@ class Ticket:
     reruns: int = 0
     """How often the job ran again, because the store was damaged under it or its machine was lost."""
     followers: list[Ticket] = field(default_factory=list)
-    locked_since: float | None = None
+    elsewhere_since: float | None = None
     """Since when the job waits for the builder that has locked its key."""
     holder: str = ""
     """The builder on another machine that has the right to run the job; "" if none has it."""

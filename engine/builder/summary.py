@@ -16,7 +16,7 @@ from engine.builder.variant import PlannedVariant
 from engine.feasibility.facts import ModelFacts
 from engine.kit.accuracy.report import AccuracyReport
 from engine.kit.bench import proposal
-from engine.kit.bench.report import BenchReport, BenchRow, place_of
+from engine.kit.bench.report import BenchReport, BenchRow, case_in_words
 from engine.kit.bench.sample_report import SampleLengths
 from engine.reporting import TypedReport
 from engine.step import Section
@@ -226,7 +226,7 @@ def _latency(row: BenchRow) -> MeasuredLatency:
     """Return the figures of a row of the recipe's own model, run in either way."""
     tokens = "" if row.new_tokens is None else f" + {row.new_tokens} tokens"
     low, high = row.interval("p50_ms")
-    place = f"{place_of(row)}{tokens}"
+    place = f"{case_in_words(row)}{tokens}"
     return MeasuredLatency(place=place, p50_ms=row.p50_ms, interval=(low, high), p95_ms=row.p95_ms, busy=row.is_busy)
 
 
@@ -292,7 +292,7 @@ def html_latencies(caption: str, bench: BenchReport | None, warnings: Sequence[s
 
 
 def _cells(row: BenchRow, numbers: dict[str, reporting.Number]) -> Iterator[str]:
-    yield from (place_of(row), row.title)
+    yield from (case_in_words(row), row.title)
     for name, number in numbers.items():
         value = getattr(row, name)
         yield "" if value is None else number.text(value)

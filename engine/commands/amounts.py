@@ -18,7 +18,7 @@ _LAST_PORT = 65535
 def size(text: str) -> int:
     """Return the number of bytes that a text with a unit means: `20GB`, `512MiB`, `1.5g`. Raises ArgumentTypeError."""
     if sizes.lacks_unit(text):
-        raise argparse.ArgumentTypeError(f"{text!r} has no unit: {sizes.mend(text)}")
+        raise argparse.ArgumentTypeError(f"{text!r} has no unit: {sizes.hint(text)}")
     try:
         return sizes.parse(text.strip(), letters=True)
     except ValueError as error:
@@ -59,7 +59,7 @@ def seconds(text: str) -> float:
     except ValueError:
         number = 0.0
     if not _is_duration(number):
-        hint = _mend(text, "_seconds", accepts=_is_duration)
+        hint = _hint(text, "_seconds", accepts=_is_duration)
         raise argparse.ArgumentTypeError(f"{text!r} is no number of seconds above 0{hint}")
     return number
 
@@ -71,7 +71,7 @@ def share(text: str) -> float:
     except ValueError:
         number = -1.0
     if not _is_share(number):
-        raise argparse.ArgumentTypeError(f"{text!r} is no share from 0 to 1{_mend(text, accepts=_is_share)}")
+        raise argparse.ArgumentTypeError(f"{text!r} is no share from 0 to 1{_hint(text, accepts=_is_share)}")
     return number
 
 
@@ -107,16 +107,16 @@ def _is_share(number: float) -> bool:
     return 0 <= number <= 1
 
 
-def _mend(text: str, name: str = "", *, accepts: Callable[[float], bool]) -> str:
+def _hint(text: str, name: str = "", *, accepts: Callable[[float], bool]) -> str:
     """Return the end of an error message that writes `text`, such as "60s" or "1%", as a plain number; else ""."""
-    hint = quantities.mend(text, name, accepts=accepts)
+    hint = quantities.hint(text, name, accepts=accepts)
     return f": {hint}" if hint else ""
 
 
 def _within(text: str, most: int) -> int:
     """Return the whole number that `text` holds, from 1 to `most`. Raises ArgumentTypeError."""
     if not text.removeprefix("-").isdecimal():
-        raise argparse.ArgumentTypeError(f"{text!r} is no whole number{_mend(text, accepts=float.is_integer)}")
+        raise argparse.ArgumentTypeError(f"{text!r} is no whole number{_hint(text, accepts=float.is_integer)}")
     number = int(text)
     if not 1 <= number <= most:
         raise argparse.ArgumentTypeError(f"{number} is not from 1 to {most}")

@@ -13,7 +13,7 @@ from engine.errors import Exit, UsageError
 from engine.text import sizes
 
 if TYPE_CHECKING:
-    from engine.store.remote.guard import GuardedPlace
+    from engine.store.remote.guard import GuardedRemote
     from engine.store.remote.settings import RemoteSettings
     from engine.store.remote.upkeep import RemoteCollected, RemoteVerdict
 
@@ -30,7 +30,7 @@ def add_remote(parser: argparse.ArgumentParser) -> None:
 
 def collect(arguments: argparse.Namespace) -> Exit:
     """Remove what is old from the remote. Raises UsageError and RemoteError."""
-    from engine.store.remote import places
+    from engine.store.remote import remotes
 
     if arguments.recipes or arguments.max_size is not None:
         raise UsageError("a remote is collected by age alone", hint="`--older-than 90d` names the age")
@@ -46,7 +46,7 @@ def collect(arguments: argparse.Namespace) -> Exit:
             "no age is named: what is old at the remote?",
             hint="`--older-than 90d`, or `retention_days` under `[remote]` in the user's config.toml",
         )
-    place = places.place_of(settings.url, environ=settings.environ, writes=True).checked()
+    place = remotes.remote_of(settings.url, environ=settings.environ, writes=True).checked()
     result = asyncio.run(_collected(place, age, dry_run=arguments.dry_run, yes=arguments.yes))
     if arguments.json:
         print(json.dumps(vars(result)))
@@ -55,13 +55,13 @@ def collect(arguments: argparse.Namespace) -> Exit:
     return Exit.OK
 
 
-async def _collected(place: GuardedPlace, age: float, *, dry_run: bool, yes: bool) -> RemoteCollected:
+async def _collected(place: GuardedRemote, age: float, *, dry_run: bool, yes: bool) -> RemoteCollected:
     from engine.store.remote import upkeep
-    from engine.store.remote.attempts import PatientPlace, patient
+    from engine.store.remote.attempts import RetryingRemote, patient
 
     try:
         if not (dry_run or yes):
-            preview = await upkeep.collect(PatientPlace(place, patient()), older_than=age, dry_run=True)
+            preview = await upkeep.collect(RetryingRemote(place, patient()), older_than=age, dry_run=True)
             if preview.share > _MOST:
                 raise UsageError(
                     f"this would remove more than half of the remote: {preview.records} of "
@@ -70,7 +70,7 @@ async def _collected(place: GuardedPlace, age: float, *, dry_run: bool, yes: boo
                     ["nothing was removed"],
                     "`--dry-run` says what would go; `--yes` removes it",
                 )
-        return await upkeep.collect(PatientPlace(place, patient()), older_than=age, dry_run=dry_run)
+        return await upkeep.collect(RetryingRemote(place, patient()), older_than=age, dry_run=dry_run)
     finally:
         await place.close()
 
@@ -85,7 +85,7 @@ def _print_collected(result: RemoteCollected, shown: str, *, dry_run: bool) -> N
 
 def verify(arguments: argparse.Namespace) -> Exit:
     """Check the remote, and fail where a record or a blob is not as it should be. Raises UsageError, RemoteError."""
-    from engine.store.remote import places
+    from engine.store.remote import remotes
 
     if arguments.sources or arguments.provenance:
         raise UsageError("--sources and --provenance are about the store on this machine", hint="leave out --remote")
@@ -95,7 +95,7 @@ def verify(arguments: argparse.Namespace) -> Exit:
             "no record of the remote counts: no key is trusted",
             hint="`recipe cache trust --key KEY` adds the key of whoever pushes; RECIPE_TRUST=none trusts everything",
         )
-    place = places.place_of(settings.url, environ=settings.environ, writes=False).checked()
+    place = remotes.remote_of(settings.url, environ=settings.environ, writes=False).checked()
     verdict = asyncio.run(_verdict(place, settings, deep=arguments.deep))
     if arguments.json:
         faults = [vars(fault) for fault in verdict.faults]
@@ -106,12 +106,12 @@ def verify(arguments: argparse.Namespace) -> Exit:
     return Exit.FAILED if verdict.faults else Exit.OK
 
 
-async def _verdict(place: GuardedPlace, settings: RemoteSettings, *, deep: bool) -> RemoteVerdict:
+async def _verdict(place: GuardedRemote, settings: RemoteSettings, *, deep: bool) -> RemoteVerdict:
     from engine.store.remote import upkeep
-    from engine.store.remote.attempts import PatientPlace, patient
+    from engine.store.remote.attempts import RetryingRemote, patient
 
     try:
-        return await upkeep.check(PatientPlace(place, patient()), settings.trust, deep=deep)
+        return await upkeep.check(RetryingRemote(place, patient()), settings.trust, deep=deep)
     finally:
         await place.close()
 

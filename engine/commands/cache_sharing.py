@@ -72,11 +72,11 @@ def _push(arguments: argparse.Namespace) -> Exit:
 
 
 def _export(arguments: argparse.Namespace) -> Exit:
-    from engine.store.remote import places
+    from engine.store.remote import remotes
 
     folders.refuse_unwritable(arguments.output.parent, f"{arguments.output} cannot be written", _ELSEWHERE)
     session = _session(arguments)
-    tier = _tier(session.lookup.store, places.archive(arguments.output, mode="x"))
+    tier = _tier(session.lookup.store, remotes.archive(arguments.output, mode="x"))
     try:
         return _pushed(session, tier)
     except BaseException:
@@ -120,9 +120,9 @@ def _pull(arguments: argparse.Namespace) -> Exit:
 def _import(arguments: argparse.Namespace) -> Exit:
     from engine.builder.selection import store_of
     from engine.store.opening import open_store
-    from engine.store.remote import places
+    from engine.store.remote import remotes
 
-    place = places.archive(arguments.file, mode="r")
+    place = remotes.archive(arguments.file, mode="r")
     store = open_store(store_of(arguments.cache, Path("recipe.yaml")))
     store.tier = tier = _tier(store, place)
     with _progress(tier):

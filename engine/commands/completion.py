@@ -55,9 +55,9 @@ def _parsers(parser: argparse.ArgumentParser) -> Iterable[argparse.ArgumentParse
 
 def _recipes(prefix: str, **_: object) -> list[str]:
     folder, _slash, start = prefix.rpartition("/")
-    place = Path(folder) if folder or not prefix.startswith("/") else Path("/")
+    path = Path(folder) if folder or not prefix.startswith("/") else Path("/")
     try:
-        entries = sorted(os.scandir(place), key=lambda entry: entry.name)
+        entries = sorted(os.scandir(path), key=lambda entry: entry.name)
     except OSError:
         return []
     head = f"{folder}/" if folder or prefix.startswith("/") else ""

@@ -11,8 +11,8 @@ from engine.errors import Exit
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `recipe diff`."""
-    place = "[REVISION:]RECIPE[::VARIANT], such as main:recipes/minilm.yaml"
-    parser.add_argument("old", metavar="A", help=place)
+    side_form = "[REVISION:]RECIPE[::VARIANT], such as main:recipes/minilm.yaml"
+    parser.add_argument("old", metavar="A", help=side_form)
     parser.add_argument(
         "new", metavar="B", nargs="?", help="the same; without B, A's last build is compared with A now"
     )

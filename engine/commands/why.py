@@ -71,11 +71,11 @@ def _with_causes(findings: list[Finding], every: list[Finding]) -> list[Finding]
 
     chosen = {finding.job.name for finding in findings}
     needed = plan_graph.up_to([finding.job for finding in every], unknown)
-    places = {(job.recipe, job.name) for job in needed}
+    names = {(job.recipe, job.name) for job in needed}
     return [
         each
         for each in every
-        if each.job.name in chosen or (each.state in ("new", "stale") and (each.job.recipe, each.job.name) in places)
+        if each.job.name in chosen or (each.state in ("new", "stale") and (each.job.recipe, each.job.name) in names)
     ]
 
 

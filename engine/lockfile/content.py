@@ -13,7 +13,7 @@ from engine.recipe.paths import PATH_FIELDS
 from engine.step import Source
 
 Rows = Mapping[str, str]
-Place = tuple[str, str]
+OutputName = tuple[str, str]
 """A pair: the name of a variant and the name of one of the variant's jobs."""
 
 
@@ -63,7 +63,7 @@ class MachineSection:
     """The part of a lock for one kind of machine: the machine's facts, and the outputs of jobs on such a machine."""
 
     facts: Rows
-    outputs: Mapping[Place, LockedOutput]
+    outputs: Mapping[OutputName, LockedOutput]
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ class Lock:
         """The commit of each hub revision, by `hf:REPO@REVISION`."""
         return {paths.hub_name(name): commit for name, commit in self.sources.items() if paths.is_on_hub(name)}
 
-    def outputs_where(self, holds: Callable[[Rows], bool]) -> dict[Place, LockedOutput]:
+    def outputs_where(self, holds: Callable[[Rows], bool]) -> dict[OutputName, LockedOutput]:
         """Return the lock's outputs for one machine; `holds(facts)` says whether the machine has the facts."""
         outputs = self._outputs_everywhere()
         for section in self.machines:
@@ -113,7 +113,7 @@ class Lock:
         everywhere = {output.key for output in self._outputs_everywhere().values()}
         return everywhere.union(output.key for section in self.machines for output in section.outputs.values())
 
-    def _outputs_everywhere(self) -> dict[Place, LockedOutput]:
+    def _outputs_everywhere(self) -> dict[OutputName, LockedOutput]:
         """Return the outputs that are the same on every machine."""
         return {
             (name, job): locked.output
@@ -162,9 +162,9 @@ def own_code(variant: str, job: str) -> str:
     return f"{job} of {variant}"
 
 
-def sections(outputs: Iterable[tuple[Rows, Place, LockedOutput]]) -> tuple[MachineSection, ...]:
+def sections(outputs: Iterable[tuple[Rows, OutputName, LockedOutput]]) -> tuple[MachineSection, ...]:
     """Return the outputs in sections, one section for each set of facts, sorted by the facts."""
-    gathered: dict[tuple[tuple[str, str], ...], dict[Place, LockedOutput]] = {}
-    for facts, place, output in outputs:
-        gathered.setdefault(tuple(sorted(facts.items())), {})[place] = output
+    gathered: dict[tuple[tuple[str, str], ...], dict[OutputName, LockedOutput]] = {}
+    for facts, name, output in outputs:
+        gathered.setdefault(tuple(sorted(facts.items())), {})[name] = output
     return tuple(MachineSection(dict(facts), places) for facts, places in sorted(gathered.items()))

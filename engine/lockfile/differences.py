@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from engine.errors import LockError
-from engine.lockfile.content import Lock, LockedOutput, LockedVariant, Place, Rows, sections
+from engine.lockfile.content import Lock, LockedOutput, LockedVariant, OutputName, Rows, sections
 from engine.text import distribution, lists
 
 _LISTED = 60
@@ -55,11 +55,11 @@ def refuse(locked: Lock, here: Lock, *, partly: bool, overridden: bool, lock: st
             f"`recipe lock {recipe}` accepts the new code; `recipe build --frozen {recipe}` delivers what is stored",
         )
     accept = f"`recipe lock {recipe}` and review what that changes in the lock"
-    mend = "leave --set out, or write its change into the recipe" if overridden else "undo the change"
+    undo = "leave --set out, or write its change into the recipe" if overridden else "undo the change"
     raise LockError(
         f"{lock} is not what is here: {count}",
         _listed([str(difference) for difference in rows]),
-        f"{mend} and run {accept}" if overridden else f"{mend}, or accept it with {accept}",
+        f"{undo} and run {accept}" if overridden else f"{undo}, or accept it with {accept}",
     )
 
 
@@ -79,13 +79,13 @@ def merged(old: Lock | None, new: Lock) -> Lock:
     headings = [section.facts for section in new.machines]
     same = {variant for variant in old.variants if _is_as_it_was(old, new, variant)}
     others = [
-        (section.facts, place, output)
+        (section.facts, name, output)
         for section in old.machines
         if section.facts not in headings
-        for place, output in section.outputs.items()
-        if place[0] in same
+        for name, output in section.outputs.items()
+        if name[0] in same
     ]
-    own = [(section.facts, place, output) for section in new.machines for place, output in section.outputs.items()]
+    own = [(section.facts, name, output) for section in new.machines for name, output in section.outputs.items()]
     whole = replace(new, machines=sections([*others, *own]))
     same_rows = replace(whole, version=old.version, is_sealed=old.is_sealed)
     return same_rows if same_rows == old else whole
@@ -163,13 +163,13 @@ def _of_outputs(locked: Lock, here: Lock) -> Iterator[Difference]:
     """Yield the rows in which two locks differ in a job's output; all sections of `here` are this machine's."""
     headings = [section.facts for section in here.machines]
     known = locked.outputs_where(lambda facts: facts in headings)
-    for place, new in here.outputs_where(lambda _: True).items():
-        yield from _of_output(place, known.get(place), new)
+    for name, new in here.outputs_where(lambda _: True).items():
+        yield from _of_output(name, known.get(name), new)
 
 
-def _of_output(place: Place, locked: LockedOutput | None, here: LockedOutput | None) -> Iterator[Difference]:
+def _of_output(name: OutputName, locked: LockedOutput | None, here: LockedOutput | None) -> Iterator[Difference]:
     """Yield the row in which two outputs of a job differ; none where one of them is not known."""
-    variant, job = place
+    variant, job = name
     if locked is None or here is None:
         return
     if locked.key != here.key:

@@ -16,7 +16,7 @@ from engine.builder.variant import PlannedVariant
 from engine.errors import LockError, StepError, UserError
 from engine.key import Key, digest_of, key_of, with_inputs
 from engine.lockfile import differences, observe
-from engine.lockfile.content import Lock, LockedOutput, Place, Rows, name_of, row_of
+from engine.lockfile.content import Lock, LockedOutput, OutputName, Rows, name_of, row_of
 from engine.lockfile.differences import Difference
 from engine.lockfile.observe import file_figures, is_measured
 from engine.recipe.paths import is_on_hub
@@ -61,7 +61,7 @@ class LockRows(LiveRows):
         self._other_machines = OtherMachines(store)
         self._is_frozen = is_frozen
         self._locks: dict[str, RecipeLock] = {}
-        self._here: dict[str, Mapping[Place, LockedOutput]] = {}
+        self._here: dict[str, Mapping[OutputName, LockedOutput]] = {}
         for own in locks:
             here = own.lock.outputs_where(lambda facts: observe.holds(facts, self))
             for variant in own.variants:

@@ -136,8 +136,8 @@ def write_lock(path: Path, lock: Lock) -> bool:
     try:
         if path.exists() and regular.read(path) == data:
             return False
-        place = path.resolve()  # a link stays a link
-        replace(place, data, fresh=place.with_name(f".{place.name}.{os.urandom(8).hex()}"), flushed=True)
+        real = path.resolve()  # a link stays a link
+        replace(real, data, fresh=real.with_name(f".{real.name}.{os.urandom(8).hex()}"), flushed=True)
     except OSError as error:
         raise LockError(f"{path} cannot be written: {error.strerror}") from error
     return True

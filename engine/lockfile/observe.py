@@ -18,7 +18,7 @@ from engine.lockfile.content import (
     LockedJob,
     LockedOutput,
     LockedVariant,
-    Place,
+    OutputName,
     Rows,
     name_of,
     own_code,
@@ -204,7 +204,7 @@ class _Walk:
         self.variables: set[str] = set()
         self.elsewhere: set[str] = set()
         self.steps: dict[str, str] = {}
-        self.outputs: list[tuple[Rows, Place, LockedOutput]] = []
+        self.outputs: list[tuple[Rows, OutputName, LockedOutput]] = []
 
     def variant(self, variant: PlannedVariant) -> LockedVariant:
         """Collect the sources, tools and code of a variant's jobs; return the lock's form of the variant."""

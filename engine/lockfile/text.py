@@ -11,7 +11,16 @@ import yaml
 
 from engine import digest
 from engine.errors import RecipeError
-from engine.lockfile.content import Lock, LockedJob, LockedOutput, LockedVariant, MachineSection, Place, Rows, sections
+from engine.lockfile.content import (
+    Lock,
+    LockedJob,
+    LockedOutput,
+    LockedVariant,
+    MachineSection,
+    OutputName,
+    Rows,
+    sections,
+)
 from engine.text.display import shown
 from engine.text.places import Position, Text
 
@@ -126,7 +135,7 @@ def _output(tree: Tree) -> LockedOutput | None:
     return LockedOutput(texts["key"], texts.get("artifact"), _rows(tree.get("report"))) if "key" in texts else None
 
 
-def _section(tree: Tree) -> Iterator[tuple[Rows, Place, LockedOutput]]:
+def _section(tree: Tree) -> Iterator[tuple[Rows, OutputName, LockedOutput]]:
     facts = _rows(tree.get("facts"))
     for variant, jobs in _trees(tree.get("variants")):
         for job, each in _trees(jobs):

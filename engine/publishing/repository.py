@@ -21,9 +21,9 @@ from urllib.parse import unquote, urlsplit
 from engine.errors import StepError, StoreError, UsageError
 from engine.publishing.package import Listing, PackageFile
 from engine.store.remote import attempts
-from engine.store.remote.guard import GuardedPlace
+from engine.store.remote.guard import GuardedRemote
 from engine.store.remote.objects import MissingError, RefusedError, shown
-from engine.store.remote.places import OBJECT_STORES, place_of
+from engine.store.remote.remotes import OBJECT_STORES, remote_of
 from engine.system import regular
 
 T = TypeVar("T")
@@ -58,7 +58,7 @@ class ModelRepository:
         self._attempt = attempts.patient().make
         # A reader must not make the folder that it reads; obstore would.
         absent = not writes and self._folder is not None and not self._folder.is_dir()
-        self._place = None if absent else place_of(url, environ=os.environ, writes=writes).checked()
+        self._remote = None if absent else remote_of(url, environ=os.environ, writes=writes).checked()
 
     @property
     def is_folder(self) -> bool:
@@ -67,62 +67,62 @@ class ModelRepository:
 
     async def listing(self) -> Listing:
         """Return all objects."""
-        place = self._place
-        if place is None:
+        remote = self._remote
+        if remote is None:
             return Listing({})
 
         async def listed() -> Listing:
-            return Listing({entry.name: entry async for entry in place.list("")})
+            return Listing({entry.name: entry async for entry in remote.list("")})
 
         return await self._attempt(listed)
 
     async def read(self, name: str, *, most: int = _MOST) -> bytes | None:
         """Return an object, or None for a missing one."""
-        place = self._place
-        if place is None:
+        remote = self._remote
+        if remote is None:
             return None
         try:
-            return await self._attempt(lambda: place.read(name, most=most))
+            return await self._attempt(lambda: remote.read(name, most=most))
         except MissingError:
             return None
 
     async def is_whole(self, name: str, size: int, sha256: str) -> bool:
         """Say whether an object of `size` bytes has this SHA-256; all its bytes are read."""
-        place = self._place
-        if place is None:
+        remote = self._remote
+        if remote is None:
             return False
         try:
-            return await self._attempt(lambda: place.sha256(name, size)) == sha256
+            return await self._attempt(lambda: remote.sha256(name, size)) == sha256
         except (MissingError, RefusedError):
             return False
 
     async def write(self, name: str, data: bytes) -> None:
         """Write an object, over the one that is there."""
-        place = self._writable()
-        await self._attempt(lambda: place.write(name, data))
+        remote = self._writable()
+        await self._attempt(lambda: remote.write(name, data))
 
     async def create(self, name: str, data: bytes) -> bool:
         """Write an object unless there is one; return whether it has this `data`: an answer may have been lost."""
-        place = self._writable()
-        if await self._attempt(lambda: place.write(name, data, create=True)):
+        remote = self._writable()
+        if await self._attempt(lambda: remote.write(name, data, create=True)):
             return True
         return await self.read(name) == data
 
     async def upload(self, name: str, file: PackageFile, on_bytes: Callable[[int], None]) -> None:
         """Write a file, a large one in parts. Raises StepError, before it can be seen, where it has changed."""
-        place = self._writable()
+        remote = self._writable()
         if file.size <= _WHOLE:
             data = regular.read(file.path)
             _same(file, hashlib.sha256(data).hexdigest())
-            await self._attempt(lambda: place.write(name, data))
+            await self._attempt(lambda: remote.write(name, data))
             on_bytes(file.size)
         else:
-            await self._attempt(lambda: place.upload(name, _pieces(file, on_bytes), file.size))
+            await self._attempt(lambda: remote.upload(name, _pieces(file, on_bytes), file.size))
 
     async def remove(self, name: str) -> None:
         """Remove an object."""
-        place = self._writable()
-        await self._attempt(lambda: place.remove(name))
+        remote = self._writable()
+        await self._attempt(lambda: remote.remove(name))
 
     def remove_folder(self, name: str) -> None:
         """Remove what an object store has not: an empty folder, and parts that a killed writer has left in it."""
@@ -130,10 +130,10 @@ class ModelRepository:
             with contextlib.suppress(OSError):
                 shutil.rmtree(self._folder / name)
 
-    def _writable(self) -> GuardedPlace:
-        if self._place is None:
+    def _writable(self) -> GuardedRemote:
+        if self._remote is None:
             raise TypeError(f"{self.shown} was opened for reading only")
-        return self._place
+        return self._remote
 
 
 async def _pieces(file: PackageFile, on_bytes: Callable[[int], None]) -> AsyncIterator[bytes]:

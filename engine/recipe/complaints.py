@@ -136,7 +136,7 @@ def _in_words(detail: Any, root: Node) -> tuple[str, str]:
     if kind == "literal_error":
         choices = re.findall(r"'([^']*)'", context["expected"])
         return f"{name} cannot be {description(node)}", _choice(node, existing, choices)
-    return f"{name} is {description(node)}; {_meant(kind, context)}", _mend(kind, context, existing, node)
+    return f"{name} is {description(node)}; {_meant(kind, context)}", _hint(kind, context, existing, node)
 
 
 def _other_field(name: str, path: Sequence[str | int]) -> str:
@@ -181,7 +181,7 @@ def _choice(node: Node, path: Sequence[str | int], choices: Sequence[str]) -> st
     return suggestions.hint(shown(node.written), choices)
 
 
-def _mend(kind: str, context: Mapping[str, Any], path: Sequence[str | int], node: Node) -> str:
+def _hint(kind: str, context: Mapping[str, Any], path: Sequence[str | int], node: Node) -> str:
     """Return the hint for a number with a unit, such as `5ms`, or in quotes; "" where the value is no such number."""
     if kind in _SECTIONS and (form := other_tools.section(path, node)):
         return form
@@ -203,7 +203,7 @@ def _number(node: Node, field: str, context: Mapping[str, Any], *, whole: bool) 
     """Return the hint for a value in place of a number: the number or the numbers in it, or an example."""
     form = context.get("class_name")
     if isinstance(node.value, str | float) and (
-        written := quantities.mend(node.written, field, accepts=float.is_integer if whole else math.isfinite)
+        written := quantities.hint(node.written, field, accepts=float.is_integer if whole else math.isfinite)
     ):
         return written
     numbers = re.findall(r"\d+(?:\.\d+)?", node.written) if isinstance(node.value, str) else []

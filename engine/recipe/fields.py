@@ -76,13 +76,13 @@ def _memory(value: Any) -> Any:
         return value
     text = str(value)
     if sizes.lacks_unit(text) and not (isinstance(value, int) and (value >= sizes.MIB or value < 1)):
-        raise wrong(f"is {shown(text)}, a size without a unit", sizes.mend(text))
+        raise wrong(f"is {shown(text)}, a size without a unit", sizes.hint(text))
     if not isinstance(value, str):
         return value
     try:
         return sizes.parse(value.strip())
     except ValueError:
-        raise wrong(f"is {shown(value)!r}; a size is meant", sizes.mend(value)) from None
+        raise wrong(f"is {shown(value)!r}; a size is meant", sizes.hint(value)) from None
 
 
 Memory = Annotated[

@@ -35,8 +35,8 @@ def way_to(path: str) -> dict[str, Mark]:
         if name == "..":
             here = os.path.dirname(here)  # no link is in `here`
             continue
-        place = os.path.join(here, name)
-        mark = way[place] = mark_of(place)
+        entry = os.path.join(here, name)
+        mark = way[entry] = mark_of(entry)
         if mark is None:
             break
         if isinstance(mark, str):
@@ -44,17 +44,17 @@ def way_to(path: str) -> dict[str, Mark]:
             here = "/" if mark.startswith("/") else here
             names += mark.split("/")[::-1]
         else:
-            here = place
+            here = entry
     return way
 
 
-def mark_of(place: str) -> Mark:
+def mark_of(entry: str) -> Mark:
     """Return what is at a place now: a link's target, a folder's device and inode, an empty tuple, or None."""
     try:
-        status = os.lstat(place)
+        status = os.lstat(entry)
         kind = status.st_mode & _FILE_TYPE
         if kind == _LINK:
-            return os.readlink(place)
+            return os.readlink(entry)
     except (OSError, ValueError):
         return None
     return (status.st_dev, status.st_ino) if kind == _FOLDER else ()
@@ -62,4 +62,4 @@ def mark_of(place: str) -> Mark:
 
 def holds(way: Mapping[str, Mark]) -> bool:
     """Say whether every place on a way still has its mark."""
-    return all(mark_of(place) == mark for place, mark in way.items())
+    return all(mark_of(entry) == mark for entry, mark in way.items())

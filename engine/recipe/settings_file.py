@@ -88,5 +88,5 @@ def _fault(full: str, value: object, kind: Any, known: Kinds) -> tuple[str, str]
 
     if kind is None:
         return f"`{full}` is no setting", suggestions.hint(full.rpartition(".")[2], known)
-    mend = f"a table, [{full}]" if isinstance(kind, Mapping) else _IN_WORDS[kind]
-    return f"`{full}` is {described(value)}", f"write {mend}"
+    value_meant = f"a table, [{full}]" if isinstance(kind, Mapping) else _IN_WORDS[kind]
+    return f"`{full}` is {described(value)}", f"write {value_meant}"

@@ -213,13 +213,13 @@ class _Reader:
         line = self.text.raw_line(at.line)
         if "\t" in line[: len(line) - len(line.lstrip())]:
             return RecipeError("not valid YAML: a tab as indentation", at, hint="indent with spaces, never with tabs")
-        if repaired := _mended(self.text, at.line, problem):
+        if repaired := _repaired(self.text, at.line, problem):
             return RecipeError(f"not valid YAML: {problem}", at, hint=repaired)
         hint = next((hint for sign, hint in _HINTS if sign in f"{context} {problem}"), "")
         return RecipeError(f"not valid YAML: {problem}", at, facts=(context,) if context else (), hint=hint)
 
 
-def _mended(text: Text, number: int, problem: str) -> str:
+def _repaired(text: Text, number: int, problem: str) -> str:
     """Return the hint that writes line `number` (from 1) as it is meant; "" where the slip is not known.
 
     `problem` is what the parser says.

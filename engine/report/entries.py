@@ -34,7 +34,7 @@ def _outputs(store: Store, records: Iterable[Record], package: Path | None) -> I
     """Yield the files of records and artifacts, and the files and folders of the package at `package`."""
     for record in records:
         yield str(store.record_path(record.digest))
-        if store.is_away(record):  # nobody has needed its files yet
+        if store.is_on_remote(record):  # nobody has needed its files yet
             continue
         folder = str(store.artifact_path(record.artifact))
         yield from (f"{folder}/{name}" for name in record.files)

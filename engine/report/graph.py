@@ -25,20 +25,20 @@ class GraphJob:
     variants: list[str] = field(default_factory=list)
 
 
-def of(findings: Sequence[Finding], *, only: Collection[plan_graph.Place] | None = None) -> nx.DiGraph[GraphJob]:
+def of(findings: Sequence[Finding], *, only: Collection[plan_graph.JobName] | None = None) -> nx.DiGraph[GraphJob]:
     """Return the jobs of all variants, each once, in an order in which they can run; with `only`, these jobs."""
     drawn: dict[int, GraphJob] = {}
-    by_place: dict[plan_graph.Place, GraphJob] = {}
+    by_name: dict[plan_graph.JobName, GraphJob] = {}
     numbers = numbered_twins(findings)
     for finding in findings:
         job = finding.job
-        place = job.recipe, job.name
-        twin = drawn.setdefault(numbers[place], GraphJob(job.name, finding.state, job.earlier))
+        name = job.recipe, job.name
+        twin = drawn.setdefault(numbers[name], GraphJob(job.name, finding.state, job.earlier))
         twin.variants.append(job.recipe)
-        by_place[place] = twin
-    merged = nx.relabel_nodes(plan_graph.of(finding.job for finding in findings), by_place)
+        by_name[name] = twin
+    merged = nx.relabel_nodes(plan_graph.of(finding.job for finding in findings), by_name)
     if only is not None:
-        merged.remove_nodes_from(set(drawn.values()) - {by_place[place] for place in only})
+        merged.remove_nodes_from(set(drawn.values()) - {by_name[name] for name in only})
     return cast("nx.DiGraph[GraphJob]", merged)
 
 

@@ -203,7 +203,7 @@ def _are_whole(outcome: _Outcome) -> bool:
     """Tell whether all artifacts and packages are whole; files that changed a moment ago are read again."""
     store = outcome.build.lookup.store
     every = {record.digest: record for own in outcome.records.values() for record in own.values()}
-    if not all(store.is_away(record) or store.artifacts.is_whole(record) for record in every.values()):
+    if not all(store.is_on_remote(record) or store.artifacts.is_whole(record) for record in every.values()):
         return False
     for variant in outcome.build.variants:
         own, package = outcome.records[variant.name], outcome.finished.packages.get(variant.name)

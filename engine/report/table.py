@@ -163,10 +163,10 @@ def _generated(rows: Sequence[BenchRow]) -> list[str]:
 
 def _without_one_way(rows: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
     """Return the rows of the table; the column `via` is left out where all rows were measured in process."""
-    place = _BEFORE.index("via")
-    if any(row[place] != IN_PROCESS for row in rows[1:]):
+    index = _BEFORE.index("via")
+    if any(row[index] != IN_PROCESS for row in rows[1:]):
         return list(rows)
-    return [(*row[:place], *row[place + 1 :]) for row in rows]
+    return [(*row[:index], *row[index + 1 :]) for row in rows]
 
 
 def _grouped(rows: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:

@@ -14,7 +14,7 @@ from engine import digest
 from engine.errors import StepError
 from engine.machine import programs
 from engine.server import image_tags
-from engine.server.installation import Installation, Lacking, Launch, Place, options
+from engine.server.installation import Installation, Lacking, Launch, ServerSetup, options
 from engine.server.joint_repository import targets
 from engine.server.ports import USUAL, Ports
 from engine.server.repository_needs import Needs
@@ -40,20 +40,20 @@ class InContainer(Installation):
     tool: str = ""
     image: str = ""
 
-    def launch(self, place: Place) -> Launch:
+    def launch(self, setup: ServerSetup) -> Launch:
         """Return the command that runs the server in a container, which can read the repository and nothing else."""
-        outside, inside = place.ports, Ports(*USUAL, address="0.0.0.0")  # noqa: S104 - inside the container alone
+        outside, inside = setup.ports, Ports(*USUAL, address="0.0.0.0")  # noqa: S104 - inside the container alone
         published = [
             f"--publish={outside.written}:{here}:{there}"
             for here, there in zip((outside.http, outside.grpc, outside.metrics), USUAL, strict=True)
         ]
-        name = place.name.replace("_", "-")
+        name = setup.name.replace("_", "-")
         command = [
             self.tool, "run", "--rm", "--init", f"--name={name}", f"--shm-size={_SHARED_MEMORY}", *published,
-            f"--volume={place.repository}:{_MODELS}:ro",
-            *(f"--volume={folder}:{folder}:ro" for folder in targets(place.repository)),
-            *(_GPUS[Path(self.tool).name] if place.needs.gpu else ()),
-            self.image, "tritonserver", *options(place, _MODELS, inside),
+            f"--volume={setup.repository}:{_MODELS}:ro",
+            *(f"--volume={folder}:{folder}:ro" for folder in targets(setup.repository)),
+            *(_GPUS[Path(self.tool).name] if setup.needs.gpu else ()),
+            self.image, "tritonserver", *options(setup, _MODELS, inside),
         ]  # fmt: skip
         return Launch(command, dict(os.environ), afterwards=[[self.tool, "rm", "--force", name]])
 

@@ -13,7 +13,7 @@ from engine.errors import StepError
 from engine.facts import Known, fact, places_on_path
 from engine.runtimes import triton_images
 from engine.server import container, image_tags, pip_server
-from engine.server.installation import KIND_NAMES, Installation, Kind, Lacking, Launch, Place, options
+from engine.server.installation import KIND_NAMES, Installation, Kind, Lacking, Launch, ServerSetup, options
 from engine.server.repository_needs import Needs
 from engine.text import versions
 
@@ -49,7 +49,7 @@ def find(
     kind of server.
     """
     needs = needs or Needs()
-    ways: dict[Kind, Callable[[], Installation]] = {
+    finders: dict[Kind, Callable[[], Installation]] = {
         "path": lambda: find_on_path(needs),
         "container": lambda: container.find(needs, image, pull=pull),
         "pip": lambda: pip_server.find(needs),
@@ -58,7 +58,7 @@ def find(
     hints: list[str] = []
     for kind in (only,) if only else order:
         try:
-            return replace(ways[kind](), passed=tuple(passed))
+            return replace(finders[kind](), passed=tuple(passed))
         except Lacking as reason:
             passed.append(f"{KIND_NAMES[kind]}: {reason}")
             if reason.hint:
@@ -74,12 +74,12 @@ class OnPath(Installation):
     program: str = ""
     backends: Path = Path()
 
-    def launch(self, place: Place) -> Launch:
+    def launch(self, setup: ServerSetup) -> Launch:
         """Return the command with all environment variables of the user: the server may need any of them."""
-        command = [self.program, *options(place, str(place.repository), place.ports)]
+        command = [self.program, *options(setup, str(setup.repository), setup.ports)]
         command += [f"--backend-directory={self.backends}"]
         caches = self.backends.parent / "caches"
-        if place.needs.cached and caches.is_dir():
+        if setup.needs.cached and caches.is_dir():
             command.append(f"--cache-directory={caches}")
         return Launch(command, dict(os.environ))
 

@@ -46,7 +46,7 @@ class Lacking(Exception):  # noqa: N818 - a reason to look further, not an error
 
 
 @dataclass(frozen=True)
-class Place:
+class ServerSetup:
     """Where a server runs: its model repository, its ports, a folder of its own and a name that no other server has."""
 
     repository: Path
@@ -85,11 +85,11 @@ class Installation(ABC):
     """Whether stand-ins for Triton's onnxruntime and openvino backends answer for their models."""
 
     @abstractmethod
-    def launch(self, place: Place) -> Launch:
+    def launch(self, setup: ServerSetup) -> Launch:
         """Write the server's files into its folder; return the command that starts it. Raises Lacking or OSError."""
 
 
-def options(place: Place, repository: str, ports: Ports) -> list[str]:
+def options(setup: ServerSetup, repository: str, ports: Ports) -> list[str]:
     """Return the options of `tritonserver` that every kind of server takes."""
     return [
         f"--model-repository={repository}",
@@ -98,13 +98,13 @@ def options(place: Place, repository: str, ports: Ports) -> list[str]:
         f"--http-port={ports.http}",
         f"--grpc-port={ports.grpc}",
         f"--metrics-port={ports.metrics}",
-        f"--id={place.name}",  # Triton returns this name at `/v2`, so another server on the port is noticed
+        f"--id={setup.name}",  # Triton returns this name at `/v2`, so another server on the port is noticed
         # A server with a model that fails to load stays up, and tells which model failed and why.
         "--exit-on-error=false",
         f"--exit-timeout-secs={_EXIT_SECONDS}",
-        f"--backend-config=python,shm-region-prefix-name={place.name}_",
-        *of_needs(place.needs, repository),
-        *place.further,
+        f"--backend-config=python,shm-region-prefix-name={setup.name}_",
+        *of_needs(setup.needs, repository),
+        *setup.further,
     ]
 
 

@@ -97,6 +97,6 @@ def _sweep(beside: Path) -> None:
     with contextlib.suppress(OSError):  # where nothing can be written, making the new repository says why
         dead = [folder for folder in beside.glob(f"{_PREFIX}*") if not file_lock.is_locked(folder)]
         # Without file locks, the repositories of dead and of living processes look the same.
-        if dead and file_lock.work(beside):
+        if dead and file_lock.are_supported(beside):
             for folder in dead:
                 shutil.rmtree(folder, ignore_errors=True)

@@ -52,11 +52,11 @@ class ServedModel:
 
 @contextlib.contextmanager
 def started(
-    models: Sequence[ServedModel], *, checkpoint: Path, scratch: Path, ways: Sequence[str], threads: int
+    models: Sequence[ServedModel], *, checkpoint: Path, scratch: Path, protocols: Sequence[str], threads: int
 ) -> Iterator[tuple[tuple[Contender, ...], ServerReport]]:
     """Serve the models until the block ends; yield a contender for each model and way, and the report on the server.
 
-    The first of `models` is the recipe's own model. `ways` holds the ways to call the server: triton-grpc, triton-http
+    The first of `models` is the recipe's own model. `protocols` are those of the calls: triton-grpc, triton-http
     or both. The model repositories are written as in packages, but without image preprocessing. On a CPU each model
     gets `threads` threads, as a model in process does, unless the recipe's own fields set the number of threads. Raises
     StepError where there is no server, where the server cannot serve a model, and for a model that generates text.
@@ -71,7 +71,9 @@ def started(
         written = repository.write(folder, options, validated=model.directory, checkpoint=checkpoint)
         names.append(written.name)
     with start(folder) as server, contextlib.ExitStack() as stack:
-        clients = {way: stack.enter_context(Client(_url(way, server), timeout=_TIMEOUT)) for way in ways}
+        clients = {
+            protocol: stack.enter_context(Client(_url(protocol, server), timeout=_TIMEOUT)) for protocol in protocols
+        }
         metadata = [
             entry(next(iter(clients.values())), name, model.serving.model_name)
             for model, name in zip(models, names, strict=True)
@@ -79,11 +81,11 @@ def started(
         contenders = [
             Contender(
                 runtime=model.runtime,
-                via=way,
+                via=protocol,
                 ours=model.ours,
                 prepare=partial(_prepare, client, called, repository.tokenizer_of(folder, model.serving.model_name)),
             )
-            for way, client in clients.items()
+            for protocol, client in clients.items()
             for model, called in zip(models, metadata, strict=True)
         ]
         report = ServerReport(
@@ -149,8 +151,8 @@ def _prepare(client: Client, model: ModelMetadata, tokenizer: Path, inputs: Tens
     return call
 
 
-def _url(way: str, server: Server) -> str:
-    return f"grpc://{server.grpc}" if way == "triton-grpc" else f"http://{server.http}"
+def _url(protocol: str, server: Server) -> str:
+    return f"grpc://{server.grpc}" if protocol == "triton-grpc" else f"http://{server.http}"
 
 
 def _refuse_generation(checkpoint: Path, options: Serving) -> None:

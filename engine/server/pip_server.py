@@ -16,7 +16,7 @@ from pathlib import Path
 from engine.errors import StepError
 from engine.machine import cuda
 from engine.runtimes.backends import Backend
-from engine.server.installation import Installation, Lacking, Launch, Place, options
+from engine.server.installation import Installation, Lacking, Launch, ServerSetup, options
 from engine.server.repository_needs import Needs
 from engine.store import file_lock
 
@@ -51,15 +51,15 @@ class Packaged(Installation):
     environment: Path = Path()
     stand_in = True
 
-    def launch(self, place: Place) -> Launch:
+    def launch(self, setup: ServerSetup) -> Launch:
         """Write the backends into the server's folder; return the command. Of this process's variables it gets HOME."""
         site = packages(self.environment)
         home = site / "pytriton" / "tritonserver"
-        backends = _backends(home, place.folder / "backends")
+        backends = _backends(home, setup.folder / "backends")
         libraries = [str(site / "nvidia_pytriton.libs"), *_libpython_folder()]
         command = [
             str(home / "bin" / "tritonserver"),
-            *options(place, str(place.repository), place.ports),
+            *options(setup, str(setup.repository), setup.ports),
             f"--backend-directory={backends}",
             f"--cache-directory={home / 'caches'}",
         ]

@@ -63,7 +63,7 @@ def sweep() -> int:
 
 
 def _sweep(root: Path) -> int:
-    if not file_lock.work(root):
+    if not file_lock.are_supported(root):
         return 0  # without file locks, dead and living servers look the same
     dead = [folder for folder in root.iterdir() if folder.is_dir() and not _lives(folder)]
     for folder in dead:

@@ -17,7 +17,7 @@ from engine.errors import StepError
 from engine.server import diagnosis, health, keeper, scratch
 from engine.server import ports as choice
 from engine.server.discovery import find
-from engine.server.installation import Installation, Kind, Lacking, Place
+from engine.server.installation import Installation, Kind, Lacking, ServerSetup
 from engine.server.ports import Ports
 from engine.server.repository_needs import Needs, needs_of
 from engine.server.scratch import Scratch
@@ -168,9 +168,9 @@ def _try(plan: _Plan) -> Server:
 
 def _start_keeper(plan: _Plan, own: Scratch, ports: Ports, log: Path) -> Keeping:
     """Start the keeper, which starts the server. Raises StepError where a file of the server cannot be written."""
-    place = Place(plan.repository, ports, own.folder, own.name, plan.needs, plan.further)
+    setup = ServerSetup(plan.repository, ports, own.folder, own.name, plan.needs, plan.further)
     try:
-        launch = plan.installation.launch(place)
+        launch = plan.installation.launch(setup)
     except (Lacking, OSError) as error:
         raise StepError("the files of the Triton server cannot be written", [str(error)]) from error
     keeper_plan = {

@@ -67,7 +67,7 @@ class TritonPythonModel:
             if len(output) != sum(rows):
                 raise ValueError(f"{name} has {len(output)} rows for a batch of {sum(rows)}")
             outputs[name] = np.split(output, np.cumsum(rows)[:-1])
-        return [_response({name: outputs[name][place] for name in listed}) for place, listed in enumerate(names)]
+        return [_response({name: outputs[name][index] for name in listed}) for index, listed in enumerate(names)]
 
     def _alone(self, tensors: dict[str, Any], names: list[str]) -> Any:
         """Return the response to one request."""

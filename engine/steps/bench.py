@@ -319,7 +319,7 @@ class Bench(Step):
             served,
             checkpoint=original.checkpoint or original.exported,
             scratch=Path(stack.enter_context(TemporaryDirectory(dir=original.scratch))),
-            ways=[way for way in self.via if way != IN_PROCESS],
+            protocols=[way for way in self.via if way != IN_PROCESS],
             threads=built.threads,
         )
         contenders, report = stack.enter_context(started)

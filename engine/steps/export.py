@@ -228,7 +228,7 @@ def _export(
 
 def _free_axes(shape: tuple[int | str, ...]) -> dict[int, str]:
     """Return the dynamic axes of a shape: the index and the name of each."""
-    return {place: axis for place, axis in enumerate(shape) if isinstance(axis, str)}
+    return {index: axis for index, axis in enumerate(shape) if isinstance(axis, str)}
 
 
 def _output_axes(module: torch.nn.Module, example: dict[str, np.ndarray]) -> dict[str, dict[int, str]]:

@@ -75,7 +75,7 @@ class ValidateOnnx(Judged):
         if not self.candidate:
             super().judge(report)
         elif report.work is not None:
-            self._judge_work(report.work)
+            self._judge_shares(report.work)
 
     @property
     def counts(self) -> bool:

@@ -55,13 +55,13 @@ class Artifacts:
         """Move the files of a record's artifact, which lie in `folder`, into the store. Raises OSError."""
         for name, (_, content) in record.files.items():
             self._take(f"{folder}/{name}", content)
-        place = f"{self._layout.artifacts}/{record.artifact}"
-        if os.path.lexists(place):
+        target = f"{self._layout.artifacts}/{record.artifact}"
+        if os.path.lexists(target):
             if self.is_whole(record):
                 return
-            self.put_aside(Path(place))
+            self.put_aside(Path(target))
         try:
-            os.rename(folder, place)
+            os.rename(folder, target)
         except OSError:
             # Another builder has published the same content first.
             if not self.is_whole(record):
@@ -108,13 +108,13 @@ class Artifacts:
 
         `folder` is an empty folder to work in. The caller keeps collections out. Raises OSError.
         """
-        place, fresh = self._layout.artifacts / record.artifact, folder / "fresh"
+        target, fresh = self._layout.artifacts / record.artifact, folder / "fresh"
         fresh.mkdir()
-        whole = all(self._gather(fresh / name, place / name, content) for name, (_, content) in record.files.items())
-        if os.path.lexists(place):
-            self.put_aside(place)
+        whole = all(self._gather(fresh / name, target / name, content) for name, (_, content) in record.files.items())
+        if os.path.lexists(target):
+            self.put_aside(target)
         if whole:
-            os.rename(fresh, place)
+            os.rename(fresh, target)
         return whole
 
     def _gather(self, target: Path, stored: Path, content: Digest) -> bool:
@@ -129,7 +129,7 @@ class Artifacts:
     def put_aside(self, path: Path) -> Path:
         """Move a damaged file or folder to `quarantine/`, where nothing reads it; return its path. Raises OSError."""
         self._layout.quarantine.mkdir(exist_ok=True)
-        place = self._layout.quarantine / f"{path.name}.{os.urandom(4).hex()}"
+        target = self._layout.quarantine / f"{path.name}.{os.urandom(4).hex()}"
         with contextlib.suppress(FileNotFoundError):
-            os.rename(path, place)
-        return place
+            os.rename(path, target)
+        return target

@@ -59,7 +59,7 @@ def collect(store: Store, limits: CollectionLimits, *, dry_run: bool) -> Collect
 
     Raises StoreError on a file system without locks, where a collection cannot see running builds.
     """
-    if not store.locks_work:
+    if not store.has_file_locks:
         raise StoreError(
             f"nothing can be collected from {store.root}: its file system has no working locks",
             ["a running build could lose what it is using"],

@@ -1,6 +1,6 @@
 """File locks between processes: held by an open file, freed by the kernel when the holder dies, and signed by it."""
 
-# On a file system without locks every process gets every lock. `work` tells whether locks keep other processes out.
+# On a file system without locks every process gets every lock. `are_supported` tells whether locks keep others out.
 
 from __future__ import annotations
 
@@ -169,7 +169,7 @@ def is_locked(path: Path | str) -> bool:
         os.close(handle)
 
 
-def work(folder: Path) -> bool:
+def are_supported(folder: Path) -> bool:
     """Say whether file locks work on the file system of `folder`, by a trial with a file. Raises OSError."""
     path = folder / f"trial-{os.getpid()}"
     handles = [_open(path) for _ in range(2)]

@@ -50,17 +50,17 @@ class Ledger:
     def _value(self, key: Digest, name: str) -> bytes | None:
         with contextlib.suppress(KeyError, OSError), regular.open_file(self._folder / name) as file:
             inode = os.fstat(file.fileno()).st_ino
-            before, end, places = self._known.get(name, (inode, 0, {}))
+            before, end, lines = self._known.get(name, (inode, 0, {}))
             if before != inode:  # a collection has written the ledger anew
-                end, places = 0, {}
+                end, lines = 0, {}
             file.seek(end)
             start = end
             for line in _LINE.finditer(file.readall()):
                 end = start + line.end()
-                places[line[1]] = start + line.start(), line.end() - line.start()
-            self._known[name] = inode, end, places
-            place, size = places[key.encode()]
-            file.seek(place)
+                lines[line[1]] = start + line.start(), line.end() - line.start()
+            self._known[name] = inode, end, lines
+            start_of_line, size = lines[key.encode()]
+            file.seek(start_of_line)
             match = _LINE.fullmatch(file.read(size))
             return match[2] if match is not None and match[1] == key.encode() else None
         return None

@@ -26,11 +26,11 @@ def open_store(root: Path, *, afresh: bool = False, project: Path | None = None)
     A missing store is made. Raises UnusableStoreError, and UsageError for somebody else's store and for wrong settings.
     `afresh` is that of `Store`.
     """
-    place = root.absolute()
+    folder = root.absolute()
     try:
-        with explained(place):
-            own_stores.enter(str(place))
-        store = Store(place, afresh=afresh)
+        with explained(folder):
+            own_stores.enter(str(folder))
+        store = Store(folder, afresh=afresh)
     except StoreError as error:
         raise UnusableStoreError(error.what, error.facts, error.hint) from error
     if project is not None:

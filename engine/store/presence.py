@@ -81,7 +81,7 @@ def used(staging: Path) -> set[str]:
 def sweep(staging: Path, gate: Path) -> int:
     """Remove the folders and files of killed builders from `staging`, and return their number. Raises OSError."""
     with os.scandir(staging) as entries:
-        if next(entries, None) is None or not file_lock.work(gate.parent):
+        if next(entries, None) is None or not file_lock.are_supported(gate.parent):
             return 0  # without locks, living builders cannot be told from dead ones
     try:
         with file_lock.hold(gate, wait=False):

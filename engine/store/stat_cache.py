@@ -76,9 +76,9 @@ class StatCache:
             self.contradicted.append(str(path))
             self.forget(row)
         if tells and is_settled(row, started) and stat_row(path) == row:
-            place = os.path.abspath(path)
-            is_stored = place.startswith(f"{self._notes.root}{os.sep}")
-            self._known[inode(row)] = [*entry(row, content), *(() if is_stored else (place,))]
+            absolute = os.path.abspath(path)
+            is_stored = absolute.startswith(f"{self._notes.root}{os.sep}")
+            self._known[inode(row)] = [*entry(row, content), *(() if is_stored else (absolute,))]
             self._met.add(inode(row))
             self._changed = True
         return row, content

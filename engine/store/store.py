@@ -96,7 +96,7 @@ class Store:
         """Return the record of a key with an undamaged artifact, or None.
 
         A damaged artifact is mended from the pool where that is possible, and moved to `quarantine/` otherwise.
-        The artifact of a record from a remote may still be there (`is_away`); `bring` brings it.
+        The artifact of a record from a remote may still be there (`is_on_remote`); `bring` brings it.
         """
         record = self.read(digest_of(key))
         if record is not None and record.key == key and self._is_usable(record):
@@ -107,7 +107,9 @@ class Store:
         if not self.counts(record):
             return False
         return (
-            self.is_away(record) or self.artifacts.is_whole(record) or (self._mend(record) and not self.is_away(record))
+            self.is_on_remote(record)
+            or self.artifacts.is_whole(record)
+            or (self._mend(record) and not self.is_on_remote(record))
         )
 
     def _mend(self, record: Record) -> bool:
@@ -129,13 +131,13 @@ class Store:
     def _revoked(self) -> frozenset[str]:
         return revocations.revoked()
 
-    def is_away(self, record: Record) -> bool:
+    def is_on_remote(self, record: Record) -> bool:
         """Say whether the artifact of a record from a remote is still only there."""
         return bool(record.origin) and not os.path.lexists(f"{self.layout.artifacts}/{record.artifact}")
 
     def bring(self, record: Record) -> bool:
         """Bring an artifact that is still at the remote; return False, and forget the record, if that fails."""
-        if not self.is_away(record):
+        if not self.is_on_remote(record):
             return True
         try:
             if self.tier is not None:
@@ -224,10 +226,10 @@ class Store:
             self._presence = None
 
     @cached_property
-    def locks_work(self) -> bool:
+    def has_file_locks(self) -> bool:
         """Whether file locks work on the store's file system."""
         try:
-            return file_lock.work(self.layout.locks)
+            return file_lock.are_supported(self.layout.locks)
         except OSError:
             return True  # a full or read-only store: the first write reports the error
 

@@ -187,7 +187,7 @@ class _Inspection:
         record = next(record for record in self.records.values() if record.artifact == artifact)
         folder = self.store.artifact_path(artifact)
         if folder.is_symlink() or not folder.is_dir():
-            away = self.store.read(record.digest) is None or self.store.is_away(record)
+            away = self.store.read(record.digest) is None or self.store.is_on_remote(record)
             return None if away else "the artifact is missing"
         for name, (_, content) in record.files.items():
             path = folder / name

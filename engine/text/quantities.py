@@ -27,7 +27,7 @@ _NEXT_UNIT = 100
 """The number of seconds or minutes from which on the next larger unit is easier to read."""
 
 
-def mend(text: str, name: str = "", *, accepts: Callable[[float], bool] = math.isfinite) -> str:
+def hint(text: str, name: str = "", *, accepts: Callable[[float], bool] = math.isfinite) -> str:
     """Return the hint that writes `text`, such as "5ms" or "95%", as the plain number of the field `name`.
 
     The end of the field's name decides the unit: `p95_ms` takes milliseconds. Returns "" where `text` is no number with

@@ -36,7 +36,7 @@ def lacks_unit(text: str) -> bool:
     return re.fullmatch(_BARE, text.strip()) is not None
 
 
-def mend(text: str) -> str:
+def hint(text: str) -> str:
     """Return the hint for a size that lacks its unit or has a wrong unit, with the size in units that can be meant."""
     match = re.fullmatch(_QUANTITY, text.strip())
     if match is None:

@@ -200,7 +200,7 @@ def test_the_longest_way_goes_first_once_durations_are_known(project):
 
 
 def test_a_file_system_without_locks_is_told_once_and_built_on_all_the_same(project, monkeypatch):
-    monkeypatch.setattr("engine.store.file_lock.work", lambda _: False)
+    monkeypatch.setattr("engine.store.file_lock.are_supported", lambda _: False)
     events = build(project, variant(project, *CHAIN))
     assert ["no working locks" in event.text for event in events if isinstance(event, Noticed)] == [True]
     assert events[-1].exit is Exit.OK

@@ -16,7 +16,7 @@ from engine.kit.inputs import tokenizer as tokenizers
 from engine.kit.triton.serving import Serving
 from engine.runtimes.onnxruntime import session as ort
 from engine.server import pip_server, ports
-from engine.server.installation import Place
+from engine.server.installation import ServerSetup
 from engine.server.pip_server import VERSION, Packaged
 from engine.server.repository_needs import needs_of
 from engine.steps.package import Package
@@ -101,7 +101,7 @@ def test_a_copied_package_answers(layout, minilm_checkpoint, minilm_exported, en
 
     chosen = ports.free()
     installed = Packaged("pip", VERSION, "for tests", environment=server)
-    launch = installed.launch(Place(package, chosen, place, "recipe_bare", needs_of(package)))
+    launch = installed.launch(ServerSetup(package, chosen, place, "recipe_bare", needs_of(package)))
     command = [word for word in launch.command if not word.startswith("--") or word.partition("=")[0] in OURS]
     plan = {
         "command": command, "environment": {**launch.environment, "HOME": "/"}, "model": "minilm_text",

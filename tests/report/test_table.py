@@ -4,7 +4,7 @@ from dataclasses import dataclass, field, replace
 
 from summaries import accuracy, bench, row, summary
 
-from engine.kit.accuracy.report import AccuracyReport, Least, Work, Worst
+from engine.kit.accuracy.report import AccuracyReport, Least, PrecisionShares, Worst
 from engine.kit.bench.report import BenchReport, BenchRow, Unmeasured
 from engine.kit.quantization.report import (
     DynamicReport,
@@ -32,7 +32,7 @@ def test_a_row_per_runtime_with_the_speed_up_over_the_rival():
 
 
 def test_what_validation_measures_beside_the_distance_has_a_line_each():
-    work = Work.of({"int8": 97, "fp32": 3}, {"batch": 8, "sequence": 128})
+    work = PrecisionShares.of({"int8": 97, "fp32": 3}, {"batch": 8, "sequence": 128})
     batch = Worst(worst=0.9861, mean=0.991, sample="batch 2", text="")
     report = accuracy(
         0.97, 0.99, variation=Least(0.993, "logits"), in_batch=batch, work=work, notes=("z is near zero",)

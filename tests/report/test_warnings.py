@@ -18,7 +18,7 @@ from engine.builder.diff_sides import Side, SideJob, SideVariant
 from engine.errors import JudgementError
 from engine.events import Ended
 from engine.kit.accuracy import built_model
-from engine.kit.accuracy.report import Work
+from engine.kit.accuracy.report import PrecisionShares
 from engine.kit.bench import budgets
 from engine.kit.bench.report import BenchReport
 from engine.report import difference, history
@@ -29,7 +29,7 @@ from engine.runtimes.runner import CapturedGraph
 from engine.store.history import PastBuild
 
 ENGINE = Path(history.__file__).parents[1]
-WORK = Work.of({"int8 MatMul": 1}, {"batch": 1})
+WORK = PrecisionShares.of({"int8 MatMul": 1}, {"batch": 1})
 FEW = built_model._note_on_few_samples({"sample": 3}, WORK)
 BUSY, FEW_WORDS = "the machine was busy (noise up to 35.0%)", "3 samples that keep a bound"
 FIGURES = re.compile(r"\b(p50_ms|BenchReport|HeadlineFigures)\b|\.latencies\b")

@@ -4,7 +4,7 @@ import http.server
 import threading
 
 from engine.server import health, ports
-from engine.server.installation import Place, options
+from engine.server.installation import ServerSetup, options
 from engine.server.repository_needs import Needs
 
 
@@ -28,5 +28,5 @@ def test_another_server_on_the_port_is_not_taken_for_ours(bare):
         assert not health.is_there(address, "recipe_0123")
         server.shutdown()
     assert not health.is_there(address, "triton")
-    place = Place(bare, ports.free(), bare, "recipe_0123", Needs())
+    place = ServerSetup(bare, ports.free(), bare, "recipe_0123", Needs())
     assert "--id=recipe_0123" in options(place, "models", place.ports)

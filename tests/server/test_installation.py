@@ -6,7 +6,7 @@ from small_servers import place
 from engine import commands
 from engine.errors import UsageError
 from engine.server import installation
-from engine.server.installation import Place, options
+from engine.server.installation import ServerSetup, options
 from engine.server.ports import Ports
 from engine.server.repository_needs import Engine, Needs
 
@@ -38,7 +38,7 @@ def test_what_stands_behind_two_dashes_goes_to_the_server_and_is_an_argument_of_
     parsed = commands.parse(["serve", "r.yaml", "--http-port", "9000", "--", "--log-verbose=1", "--rate-limit=off"])
     assert [str(each) for each in parsed.recipes] == ["r.yaml"]
     words = installation.user_options(parsed.further)
-    place = Place(tmp_path, Ports(8000, 8001, 8002), tmp_path, "recipe_ab12", Needs(), words)
+    place = ServerSetup(tmp_path, Ports(8000, 8001, 8002), tmp_path, "recipe_ab12", Needs(), words)
     assert options(place, "/models", place.ports)[-2:] == ["--log-verbose=1", "--rate-limit=off"]
     parsed = commands.parse(["check", "--", "-odd.yaml"])
     assert [str(each) for each in parsed.recipes] == ["-odd.yaml"]

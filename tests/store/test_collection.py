@@ -133,7 +133,7 @@ def test_a_clock_that_was_ahead_makes_nothing_eternal(store, monkeypatch):
 
 
 def test_without_working_locks_nothing_is_collected(store, monkeypatch):
-    monkeypatch.setattr("engine.store.file_lock.work", lambda _: False)
+    monkeypatch.setattr("engine.store.file_lock.are_supported", lambda _: False)
     with pytest.raises(StoreError, match="no working locks"):
         collect(Store(store.root), CollectionLimits(reach=()), dry_run=False)
     assert left(store) == [0, 1, 2, 3]

@@ -47,11 +47,11 @@ def test_who_waited_on_the_file_of_a_released_lock_does_not_hold_it(tmp_path):
 
 
 def test_locks_are_known_to_work_here_and_not_where_they_are_refused_or_exclude_nobody(tmp_path, monkeypatch, request):
-    assert file_lock.work(tmp_path)
+    assert file_lock.are_supported(tmp_path)
     monkeypatch.setattr(fcntl, "flock", lambda *_: None)
-    assert not file_lock.work(tmp_path)
+    assert not file_lock.are_supported(tmp_path)
     request.getfixturevalue("no_locks")
-    assert not file_lock.work(tmp_path)
+    assert not file_lock.are_supported(tmp_path)
     assert list(tmp_path.iterdir()) == []
 
 

@@ -31,7 +31,7 @@ def main(words):
 
 def run(words):
     from engine.server import pip_server
-    from engine.server.installation import Place
+    from engine.server.installation import ServerSetup
     from engine.server.pip_server import Packaged
     from engine.server.ports import Ports
     from engine.server.repository_needs import needs_of
@@ -39,7 +39,7 @@ def run(words):
     published = [word.partition("=")[2].split(":") for word in words if word.startswith("--publish=")]
     repository = Path(next(word for word in words if word.startswith("--volume="))[9:].split(":")[0])
     ports = Ports(*(int(outside) for _, outside, _ in published), address=published[0][0])
-    place = Place(repository, ports, HOME, "fake", needs_of(repository))
+    place = ServerSetup(repository, ports, HOME, "fake", needs_of(repository))
     environment = Path(os.environ["RECIPE_TRITON_VENV"])
     launch = Packaged("pip", pip_server.VERSION, "", environment=environment).launch(place)
     own = next(word for word in words if word.startswith("--id="))  # the server says who it is, wherever it runs

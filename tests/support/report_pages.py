@@ -8,7 +8,7 @@ from pathlib import Path
 from summaries import accuracy, row, summary
 
 from engine.builder.why import Finding
-from engine.kit.accuracy.report import Agreement, Work
+from engine.kit.accuracy.report import Agreement, PrecisionShares
 from engine.kit.bench.report import BenchReport
 from engine.kit.quantization.report import DynamicReport
 from engine.report import history as past_builds
@@ -38,7 +38,7 @@ def variant(number, name):
     report = accuracy(
         0.97 - number * 1e-4, 0.99 + ((number * 37 + 50) % 101) * 1e-5,
         agreement=Agreement(0.98, ("line 3", "line 9"), 50),
-        work=Work.of({"int8 MatMul": 97, "fp32 MatMul": 3}, {"batch": 1}), notes=("left out: <1> & a row",),
+        work=PrecisionShares.of({"int8 MatMul": 97, "fp32 MatMul": 3}, {"batch": 1}), notes=("left out: <1> & a row",),
     )  # fmt: skip
     quantized = DynamicReport(quantized={"MatMul": 36}, left=("2 Conv",), bytes=(90_000_000, 22_800_000))
     one = summary(precision=quantized, validation=report, bench=bench(1.5 + (number * 61 % 97) / 10))

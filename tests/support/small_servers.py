@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from engine.server import pip_server
-from engine.server.installation import Place
+from engine.server.installation import ServerSetup
 from engine.server.ports import Ports
 
 ONNX = 'name: "a"\nplatform: "onnxruntime_onnx"\nmax_batch_size: 8\n'
@@ -45,4 +45,4 @@ def model(repository, name, text, **files):
 
 
 def place(needs, repository=Path("/packages")):
-    return Place(repository, Ports(8000, 8001, 8002), Path("/scratch"), "recipe_ab12", needs)
+    return ServerSetup(repository, Ports(8000, 8001, 8002), Path("/scratch"), "recipe_ab12", needs)

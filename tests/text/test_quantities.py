@@ -33,7 +33,7 @@ from engine.text import quantities, sizes
     ],
 )
 def test_a_quantity_is_written_in_the_unit_of_the_field(text, name, hint):
-    assert quantities.mend(text, name) == hint
+    assert quantities.hint(text, name) == hint
 
 
 @pytest.mark.parametrize(
@@ -44,12 +44,12 @@ def test_a_quantity_is_written_in_the_unit_of_the_field(text, name, hint):
     ],
 )
 def test_what_cannot_be_converted_gets_no_hint(text, name):
-    assert quantities.mend(text, name) == ""
+    assert quantities.hint(text, name) == ""
 
 
 def test_a_number_that_the_field_refuses_is_no_hint():
-    assert quantities.mend("1.5", accepts=float.is_integer) == ""
-    assert quantities.mend("1.5k", accepts=float.is_integer) == "write 1500"
+    assert quantities.hint("1.5", accepts=float.is_integer) == ""
+    assert quantities.hint("1.5k", accepts=float.is_integer) == "write 1500"
 
 
 @pytest.mark.parametrize(
@@ -85,7 +85,7 @@ def test_an_option_is_never_mended_to_what_it_refuses(read, text, message):
     ],
 )
 def test_a_size_without_its_unit_gets_one(text, hint):
-    assert sizes.mend(text) == hint
+    assert sizes.hint(text) == hint
 
 
 def test_only_a_bare_number_lacks_a_unit():

@@ -46,7 +46,7 @@ def _look_at_licenses(subject: CheckedVariant) -> None:
     for role, field in (("model", "source"), ("tokenizer", "tokenizer")):
         uri = getattr(recipe.model, field)
         source = None if uri is None else Source(uri=uri, part="license")
-        if source is not None and (place := sources.place_of(source)) is not None:
+        if source is not None and (place := sources.path_of(source)) is not None:
             known[role] = licenses.of_source(role, source, place).about
         refusals = known[role].refusals(names) if source is not None and role in known else []
         if refusals:

@@ -28,18 +28,18 @@ def look(subject: CheckedVariant) -> None:
         if calibrate is not None:
             if validation.samples is not None:
                 _refuse_overlap(calibrate.samples, validation.samples, calibrate.limit)
-            if (path := subject.place_of(calibrate.samples)) is not None:
+            if (path := subject.path_of(calibrate.samples)) is not None:
                 _look_at(subject, path)
     with subject.at("bench", "samples"):  # the lengths of the texts are measured, so their labels do not count
-        if bench is not None and (path := subject.place_of(bench.samples)) is not None:
+        if bench is not None and (path := subject.path_of(bench.samples)) is not None:
             _texts(subject, path)
     with subject.at("validate", "perplexity", "text"):
         text = validation.perplexity
-        path = None if text is None else subject.place_of(text.text)
+        path = None if text is None else subject.path_of(text.text)
         if text is not None and path is not None and path.is_file():
             _look_at_text(subject, path, text.limit)
     with subject.at("validate", "samples"):
-        path = subject.place_of(validation.samples)
+        path = subject.path_of(validation.samples)
         has_labels = path is None or _look_at(subject, path)
     if validation.metric is not None and not has_labels:
         from engine.kit.accuracy import refusals

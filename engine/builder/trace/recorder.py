@@ -126,9 +126,9 @@ class Recorder:
         self._is_copy = self._is_noting and self._folder != ""
 
     def _forward(self, read: Read) -> None:
-        place = os.path.join(self._folder, f"{FILE_NAME}.copies")
+        path = os.path.join(self._folder, f"{FILE_NAME}.copies")
         with contextlib.suppress(OSError):
-            file = os.open(place, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+            file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
             os.write(file, encode([read]))
             os.close(file)
 

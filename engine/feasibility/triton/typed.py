@@ -132,7 +132,7 @@ def _whole(value: Any, kind: str, path: Path) -> int:
     digits = isinstance(value, str) and value.removeprefix("-").isascii() and value.removeprefix("-").isdigit()
     if isinstance(value, bool) or not (isinstance(value, int) or digits):
         raise Fault(
-            f"{_of(path)} is {described(value)}; a whole number is meant", path, _mend(value, path, float.is_integer)
+            f"{_of(path)} is {described(value)}; a whole number is meant", path, _hint(value, path, float.is_integer)
         )
     number, (least, most) = int(value), INTEGER_BOUNDS[kind]
     if not least <= number <= most:
@@ -143,18 +143,18 @@ def _whole(value: Any, kind: str, path: Path) -> int:
 
 def _real(value: Any, kind: str, path: Path) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise Fault(f"{_of(path)} is {described(value)}; a number is meant", path, _mend(value, path, math.isfinite))
+        raise Fault(f"{_of(path)} is {described(value)}; a number is meant", path, _hint(value, path, math.isfinite))
     if not math.isfinite(value) or (kind == "float" and abs(value) > _LARGEST_FLOAT):
         raise Fault(f"{_of(path)} is {value}; a finite number is meant", path)
     return float(value)
 
 
-def _mend(value: Any, path: Path, accepts: Callable[[float], bool]) -> str:
+def _hint(value: Any, path: Path, accepts: Callable[[float], bool]) -> str:
     """Return the hint for a number with a unit, such as `5ms`; "" for any other value."""
     if isinstance(value, bool) or not isinstance(value, str | float):
         return ""
     field = next((each for each in reversed(path) if isinstance(each, str)), "")
-    return quantities.mend(str(value), field, accepts=accepts)
+    return quantities.hint(str(value), field, accepts=accepts)
 
 
 def _of(path: Path) -> str:

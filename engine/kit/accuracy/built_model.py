@@ -11,7 +11,7 @@ from engine import tasks
 from engine.errors import StepError
 from engine.kit.accuracy import measure as accuracy
 from engine.kit.accuracy import perplexity
-from engine.kit.accuracy.report import AccuracyReport, Work
+from engine.kit.accuracy.report import AccuracyReport, PrecisionShares
 from engine.kit.checkpoints import checkpoint as checkpoints
 from engine.kit.inputs import bench_inputs, cases
 from engine.kit.onnx import graphs, onnx_files
@@ -65,7 +65,7 @@ def measure(
     return replace(report, perplexity=measured, work=work, notes=notes, bytes=onnx_files.folder_size(directory))
 
 
-def _note_on_few_samples(kinds: Mapping[str, int], work: Work | None) -> tuple[str, ...]:
+def _note_on_few_samples(kinds: Mapping[str, int], work: PrecisionShares | None) -> tuple[str, ...]:
     """Return a note where so few samples say little about the rounding of a model on other inputs; else nothing.
 
     If a share p of the inputs missed a bound, n independent samples would all keep it with a probability of (1 - p)^n.
@@ -89,7 +89,7 @@ def precision_shares(
     *,
     generates: bool = False,
     longest: int | None = None,
-) -> Work:
+) -> PrecisionShares:
     """Return the shares of the multiplications that `count` counts in one run, on inputs of the extents `opt`.
 
     `model` is an ONNX graph, or the inputs of a model whose multiplications depend on shapes alone. `opt` maps an axis
@@ -101,16 +101,16 @@ def precision_shares(
     """
     if isinstance(model, Mapping):
         extents = bench_inputs.usual_extents(model, opt)
-        return Work.of(count(_zeros(model, extents)), extents)
+        return PrecisionShares.of(count(_zeros(model, extents)), extents)
     if generates:
         draw, extents = bench_inputs.prompts, bench_inputs.usual_prompt(opt, longest)
     else:
         draw, extents = bench_inputs.draw, bench_inputs.usual_extents(onnx_files.inputs(model), opt)
     try:
-        return Work.of(count(draw(model, extents)), extents)
+        return PrecisionShares.of(count(draw(model, extents)), extents)
     except StepError as error:
         print(f"random inputs fail ({error.what}), so the multiplications are counted on a case of the reference")
-    return Work.of(count(cases.load(reference)[0].inputs), {})
+    return PrecisionShares.of(count(cases.load(reference)[0].inputs), {})
 
 
 def _zeros(inputs: Mapping[str, Input], extents: Mapping[str, int]) -> dict[str, np.ndarray]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 from engine import tasks
 from engine.kit.accuracy import batching, refusals, thresholds
 from engine.kit.accuracy.batching import RowBatching
-from engine.kit.accuracy.report import AccuracyReport, Work
+from engine.kit.accuracy.report import AccuracyReport, PrecisionShares
 from engine.kit.accuracy.thresholds import DEFAULTS, Miss
 from engine.kit.accuracy.variation import RANKED
 from engine.kit.inputs import bench_inputs
@@ -112,7 +112,7 @@ class Bounded(Step):
             raise refusals.too_far(misses, report, self.precision, saturates=self.has_full_range and cpu.lacks_vnni())
         self._judge_batches(report)
         if report.work is not None:
-            self._judge_work(report.work)
+            self._judge_shares(report.work)
         elif self.precision_share is not None:
             raise refusals.unmeasured("precision_share", "the runtime of this target does not count multiplications")
 
@@ -188,7 +188,7 @@ class Bounded(Step):
         if joins or mixes:
             raise refusals.joined([*joins, *mixes], report, least)
 
-    def _judge_work(self, work: Work) -> None:
+    def _judge_shares(self, work: PrecisionShares) -> None:
         """Raise JudgementError where too few of the multiplications are in the precision of the recipe.
 
         Of a model that is quantized by its weights alone, the multiplications with weights of the precision count.

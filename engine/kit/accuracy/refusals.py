@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from engine.errors import JudgementError, PrecisionError
 from engine.kit.accuracy import thresholds
-from engine.kit.accuracy.report import AccuracyReport, Work
+from engine.kit.accuracy.report import AccuracyReport, PrecisionShares
 from engine.kit.accuracy.thresholds import DEFAULTS, Miss
 from engine.recipe.values import Precision
 from engine.text import lists
@@ -99,7 +99,9 @@ def unmeasured(number: str, why: str) -> JudgementError:
     )
 
 
-def too_little(miss: Miss, reached: float, work: Work, precision: Precision, *, weights_only: bool) -> PrecisionError:
+def too_little(
+    miss: Miss, reached: float, work: PrecisionShares, precision: Precision, *, weights_only: bool
+) -> PrecisionError:
     """Return the error for a model of which only the share `reached` has the precision of the recipe."""
     does = "has weights in" if weights_only else "computes in"
     operators = work.headline(precision, weights_only=weights_only)
@@ -112,7 +114,7 @@ def too_little(miss: Miss, reached: float, work: Work, precision: Precision, *, 
     )
 
 
-def bf16_for_fp32(work: Work) -> JudgementError:
+def bf16_for_fp32(work: PrecisionShares) -> JudgementError:
     """Return the error for a CPU that computes a model of a recipe in fp32 in bf16."""
     return JudgementError(
         "This CPU computes the model in bf16, and the recipe asks for fp32",
@@ -126,7 +128,7 @@ def names_of(names: Sequence[str]) -> str:
     return lists.first_of(names, _LISTED)
 
 
-def _usual(work: Work) -> str:
+def _usual(work: PrecisionShares) -> str:
     """Return the precision of a recipe in which most of the multiplications are computed.
 
     fp32 stands for a number format that is no precision of a recipe, such as that of a model in fp64: a recipe in fp32

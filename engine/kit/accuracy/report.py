@@ -65,7 +65,7 @@ class Agreement:
 
 
 @dataclass(frozen=True)
-class Work:
+class PrecisionShares:
     """The share of a model's multiplications in each precision, for inputs of one shape."""
 
     shares: Mapping[str, float]
@@ -82,7 +82,7 @@ class Work:
     """
 
     @classmethod
-    def of(cls, counts: Mapping[str, int], shape: Mapping[str, int]) -> Work:
+    def of(cls, counts: Mapping[str, int], shape: Mapping[str, int]) -> PrecisionShares:
         """Return the shares of counted multiplications."""
         total = max(1, sum(counts.values()))
         shares = {name: round(count / total, _DIGITS) for name, count in counts.items()}
@@ -220,7 +220,7 @@ class AccuracyReport(TypedReport):
     """The accuracy on the samples with a label; None where no sample has a label, or the outputs are no classes."""
     perplexity: Perplexity | None = field(default=None, metadata=significant("perplexity", digits=_DIGITS))
     """The perplexity on a text of the user's; None where the recipe names no text."""
-    work: Work | None = field(default=None, metadata=significant("multiplications:", digits=_DIGITS))
+    work: PrecisionShares | None = field(default=None, metadata=significant("multiplications:", digits=_DIGITS))
     """The share of the multiplications in each precision; None where the runtime cannot tell, as on a GPU."""
     bytes: int | None = None
     """The size in bytes of the built model's files; None in the report of `validate-onnx`."""

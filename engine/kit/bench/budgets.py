@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from engine.errors import JudgementError
 from engine.kit.bench.interleaving import Budget, Clock, Contender, TimedRow, bench_rows
-from engine.kit.bench.report import BenchReport, BenchRow, BudgetVerdict, place_of
+from engine.kit.bench.report import BenchReport, BenchRow, BudgetVerdict, case_in_words
 
 if TYPE_CHECKING:
     from engine.kit.bench.interleaving import Tensors
@@ -84,8 +84,8 @@ def judge(report: BenchReport, budgets: Sequence[Limits]) -> None:
     Raises JudgementError, which lists every missed budget and every budget about which the measurement decides nothing.
     """
     ours = [row for row in report.rows if row.judged]
-    ways = len({row.via for row in ours})
-    pairs = list(zip(ours, (each for limits in budgets for each in repeat(limits, ways)), strict=False))
+    protocols = len({row.via for row in ours})
+    pairs = list(zip(ours, (each for limits in budgets for each in repeat(limits, protocols)), strict=False))
     missed = [each for row, limits in pairs for each in _with(BudgetVerdict.MISSED, row, limits)]
     undecided = [each for row, limits in pairs for each in _with(BudgetVerdict.UNDECIDED, row, limits)]
     where = (f"on {report.device}; {report.noise_in_words}", *report.warnings)
@@ -109,4 +109,4 @@ def _with(verdict: BudgetVerdict, row: BenchRow, limits: Limits) -> Iterator[str
             between = f" ({low:.3f} to {high:.3f})" if high > low else ""
             missed = f", {row.took(name) - limit:.3f} over its budget of"
             budget = missed if verdict is BudgetVerdict.MISSED else "; the budget is"
-            yield f"{place_of(row)}: {name} is {row.took(name):.3f}{between}{budget} {limit:g}"
+            yield f"{case_in_words(row)}: {name} is {row.took(name):.3f}{between}{budget} {limit:g}"

@@ -239,11 +239,11 @@ class BenchReport(TypedReport):
 
     def ours_beside(self, rival: BenchRow) -> BenchRow | None:
         """Return the row of the recipe's own model with the shape and the `via` of `rival`; None without such a row."""
-        return next((row for row in self.rows if row.ours and _place(row) == _place(rival)), None)
+        return next((row for row in self.rows if row.ours and _compared_by(row) == _compared_by(rival)), None)
 
     def speed_ups(self, ours: BenchRow) -> dict[str, str]:
         """Return the speed-up of the recipe's own model over each rival beside it, as text, by the rival's name."""
-        rivals = (row for row in self.rows if not row.ours and _place(row) == _place(ours))
+        rivals = (row for row in self.rows if not row.ours and _compared_by(row) == _compared_by(ours))
         return {rival.runtime: ours.speed_up(rival) for rival in rivals if rival.runtime in ours.ratio_to}
 
 
@@ -252,7 +252,7 @@ def title_of(runtime: str, *, ours: bool) -> str:
     return f"{runtime} (ours)" if ours else runtime
 
 
-def place_of(row: BenchRow) -> str:
+def case_in_words(row: BenchRow) -> str:
     """Return the shape of a row and how the model is called, as text: "batch 1 x sequence 16 via triton-grpc"."""
     order = "" if row.samples is None else f" in {row.samples.order} order"
     graph = "" if row.graph is None else " in a CUDA graph"
@@ -275,7 +275,7 @@ def in_words(axes: Mapping[str, int | str]) -> str:
     return " x ".join(f"{axis} {extent}" for axis, extent in axes.items()) or "the model's own shape"
 
 
-def _place(row: BenchRow) -> tuple[Mapping[str, int | str], str, str | None]:
+def _compared_by(row: BenchRow) -> tuple[Mapping[str, int | str], str, str | None]:
     """Return what the rows that are compared with each other have in common."""
     return row.shape, row.via, None if row.samples is None else row.samples.order
 

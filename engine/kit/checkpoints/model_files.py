@@ -66,16 +66,16 @@ def licenses_of(names: Iterable[str]) -> list[str]:
     return sorted(name for name in names if _LICENSES.fullmatch(name))
 
 
-def tokenizer_at(place: Path) -> list[str]:
-    """Return the names of a tokenizer's files in the directory `place`, or the name of the file `place`.
+def tokenizer_at(path: Path) -> list[str]:
+    """Return the names of a tokenizer's files in the directory `path`, or the name of the file `path`.
 
-    Raises StepError where `place` holds no tokenizer.
+    Raises StepError where `path` holds no tokenizer.
     """
-    names = listing(place)[0] if place.is_dir() else [place.name]
+    names = listing(path)[0] if path.is_dir() else [path.name]
     chosen = of_tokenizer(names)
     if not chosen:
         hint = "name a directory with tokenizer.json, or the file tokenizer.json itself"
-        raise StepError(f"there is no tokenizer in {place}", [content_line(names)], hint)
+        raise StepError(f"there is no tokenizer in {path}", [content_line(names)], hint)
     return chosen
 
 

@@ -69,10 +69,10 @@ def alternative(checkpoint: Path, task: str) -> str:
     own = checkpoints.own_task(checkpoint)
     works = exportable.tasks_of(model_type) if isinstance(model_type, str) else []
     usable = [name for name in works if name != task and name in {own, *exportable.headless(str(model_type))}]
-    ways = [f"say `task: {' or '.join(usable)}` under `model:`"] if usable else []
+    proposals = [f"say `task: {' or '.join(usable)}` under `model:`"] if usable else []
     if others := exportable.others(task):
-        ways.append(f"choose a model of another architecture, such as {', '.join(others)}")
-    return "; or ".join([*ways, exportable.own_export(config, str(checkpoint))])
+        proposals.append(f"choose a model of another architecture, such as {', '.join(others)}")
+    return "; or ".join([*proposals, exportable.own_export(config, str(checkpoint))])
 
 
 def refuse_quantized(checkpoint: Path) -> None:

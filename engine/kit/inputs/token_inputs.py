@@ -45,8 +45,8 @@ def standardized(model: onnx.ModelProto) -> onnx.ModelProto:
     for value in model.graph.input:
         value.name = names.get(value.name, value.name)
     for node in onnx_files.nodes(model) if names else ():
-        for place, name in enumerate(node.input):
-            node.input[place] = names.get(name, name)
+        for index, name in enumerate(node.input):
+            node.input[index] = names.get(name, name)
     return model
 
 

@@ -46,8 +46,10 @@ def generates(artifact: Path) -> bool:
     return (folder / onnx_files.MODEL).is_file() and has_past(onnx_files.load_graph(folder))
 
 
-def each(work: Callable[[Path, Path], R], artifact: Path, out: Path, *, together: Callable[[Mapping[str, R]], R]) -> R:
-    """Call `work` with the folder of each graph of an artifact and with the folder for the result of that graph.
+def each(
+    convert: Callable[[Path, Path], R], artifact: Path, out: Path, *, together: Callable[[Mapping[str, R]], R]
+) -> R:
+    """Call `convert` with the folder of each graph of an artifact and with the folder for the result of that graph.
 
     A single graph has its result in `out` itself; each of several graphs has its result in a folder of `out`. For a
     single graph the function returns the graph's report; for several graphs it returns `together(reports)`, where
@@ -55,12 +57,12 @@ def each(work: Callable[[Path, Path], R], artifact: Path, out: Path, *, together
     """
     names = folders(artifact)
     if names == (WHOLE,):
-        return work(artifact, out)
+        return convert(artifact, out)
     out.mkdir(parents=True, exist_ok=True)
     reports = {}
     for name in names:
         print(f"the {name}:")
-        reports[name] = work(artifact / name, out / name)
+        reports[name] = convert(artifact / name, out / name)
     return together(reports)
 
 

@@ -176,8 +176,8 @@ def _readers(matrix: ir.Value, kept: Collection[str]) -> Readers:
     return readers
 
 
-def _multiplies(node: ir.Node, place: int) -> bool:
-    return node.op_type == "MatMul" and place == 1
+def _multiplies(node: ir.Node, index: int) -> bool:
+    return node.op_type == "MatMul" and index == 1
 
 
 def _is_matrix(value: ir.Value) -> bool:

@@ -126,9 +126,9 @@ def drawn(
 
 def _random_rows(original: Original, vocabulary: Vocabulary, profiles: Sequence[Profile], seed: int) -> Iterator[Case]:
     specs, pad = original.input_specs, vocabulary.pad
-    for place, profile in enumerate(profiles or ({},), 1):
+    for number, profile in enumerate(profiles or ({},), 1):
         limits = random_inputs.limits(specs, profile, original.longest)
-        prefix = f"profile {place}: " if len(profiles) > 1 else ""
+        prefix = f"profile {number}: " if len(profiles) > 1 else ""
         rows: list[Case] = []
         for row in random_inputs.rows(vocabulary, limits, seed=seed):
             inputs = token_rows.fit(token_rows.alone(row, pad=pad, limits=limits), specs)

@@ -34,10 +34,10 @@ def overridden(
             place = ".".join(str(segment) for segment in (where, *fault.path))
             raise StepError(fault.what, [f"at {place}", *fault.facts], fault.hint) from None
         merge(config, overrides)
-    _place(config, on_gpu=serving.execution.on_gpu and part in GRAPH_PARTS)
+    _set_devices(config, on_gpu=serving.execution.on_gpu and part in GRAPH_PARTS)
 
 
-def _place(config: Config, *, on_gpu: bool) -> None:
+def _set_devices(config: Config, *, on_gpu: bool) -> None:
     """Set the kind of each instance group, KIND_CPU or KIND_GPU, by the package's device, unless the recipe sets it.
 
     With Triton's default, KIND_AUTO, Triton would run instances on every GPU of the server, and the instances of a

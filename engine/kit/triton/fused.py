@@ -154,7 +154,7 @@ def _by_name(outputs: Mapping[str, Input], rows: str | None, tokens: str | None)
     """
     known: dict[str, list[str | None]] = {}
     for name, output in outputs.items():
-        shape = [rows if place == 0 and axis == f"{name}_0" else axis for place, axis in enumerate(output.shape)]
+        shape = [rows if index == 0 and axis == f"{name}_0" else axis for index, axis in enumerate(output.shape)]
         if not output.ranked or any(isinstance(axis, str) and axis not in {rows, tokens} for axis in shape):
             return None
         known[name] = [axis if isinstance(axis, str) else None for axis in shape]

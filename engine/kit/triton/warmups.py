@@ -111,8 +111,8 @@ def _needed(sample: Any) -> dict[str, Any]:
     return {name: each for name, each in sample.inputs.items() if each.WhichOneof("input_data_type") == _FILE}
 
 
-def _check(place: Path, name: str, kind: str, dims: tuple[int, ...]) -> None:
-    size, actual = BYTES.get(kind.removeprefix("TYPE_"), 0) * prod(dims), place.stat().st_size
+def _check(path: Path, name: str, kind: str, dims: tuple[int, ...]) -> None:
+    size, actual = BYTES.get(kind.removeprefix("TYPE_"), 0) * prod(dims), path.stat().st_size
     if size and actual != size:
         raise StepError(
             f"the warm-up's data for {name} has {actual:,} bytes, but one row takes {size:,}",

@@ -147,7 +147,7 @@ def _exported(
         )
         for name, shape in shapes.items()
     )
-    named = tuple({place: dims[axis] for place, axis in enumerate(shape) if axis in dims} for shape in shapes.values())
+    named = tuple({index: dims[axis] for index, axis in enumerate(shape) if axis in dims} for shape in shapes.values())
     try:
         with quiet(), torch.no_grad():
             return torch.export.export(typed, example, dynamic_shapes=(named,))
@@ -182,8 +182,8 @@ def _outputs(
     for name, result in zip(names, program.graph_signature.user_outputs, strict=True):
         value = values[result]
         shape = tuple(
-            extent if isinstance(extent, int) else known.get(str(extent), f"{name}_{place}")
-            for place, extent in enumerate(value.shape)
+            extent if isinstance(extent, int) else known.get(str(extent), f"{name}_{index}")
+            for index, extent in enumerate(value.shape)
         )
         outputs[name] = CompiledTensor(dtype=str(value.dtype).removeprefix("torch."), shape=shape)
     return outputs

@@ -102,13 +102,13 @@ class Pt2Passport(Frozen):
         return [*lines, *(f"{axis}: {sizes}" for axis, sizes in self.axes.items())] if lines else []
 
 
-def load(place: Path) -> Pt2Passport:
-    """Return the passport of a compiled model; `place` is the model's file or its directory.
+def load(path: Path) -> Pt2Passport:
+    """Return the passport of a compiled model; `path` is the model's file or its directory.
 
     Raises StepError where the passport is missing or none, or where the model's file has another size than it says.
     """
-    passport = passport_file.load(place, Pt2Passport, TITLE)
-    file = place / MODEL if place.is_dir() else place
+    passport = passport_file.load(path, Pt2Passport, TITLE)
+    file = path / MODEL if path.is_dir() else path
     size = file.stat().st_size if file.is_file() else None
     if size != passport.bytes:
         facts_ = [f"the passport says {passport.bytes} bytes, the file {file} has {size}"]

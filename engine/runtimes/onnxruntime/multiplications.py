@@ -152,8 +152,8 @@ def _of_product(kernel: Kernel) -> int:
 
 def _of_convolution(kernel: Kernel) -> int:
     """Return the multiplications of a convolution, whose filters are [outputs, inputs per group, height, width]."""
-    place = 3 if kernel.operator == "QLinearConv" else 1
-    filters = kernel.inputs[place].shape if len(kernel.inputs) > place else ()
+    index = 3 if kernel.operator == "QLinearConv" else 1
+    filters = kernel.inputs[index].shape if len(kernel.inputs) > index else ()
     return prod(kernel.outputs[0].shape) * prod(filters[1:])
 
 

@@ -121,8 +121,8 @@ def _aim(config: tensorrt.IBuilderConfig, sms: tuple[int, ...]) -> None:
             "use runtime: tensorrt for that GPU",
         )
     rtx.num_compute_capabilities = len(sms)
-    for place, sm in enumerate(sms):
-        rtx.set_compute_capability(members[f"SM{sm}"], place)
+    for index, sm in enumerate(sms):
+        rtx.set_compute_capability(members[f"SM{sm}"], index)
 
 
 def _values(stated: Sequence[Mapping[str, Extents]], sizes: Sequence[str]) -> list[dict[str, Extents]]:

@@ -62,7 +62,7 @@ def products(network: tensorrt.INetworkDefinition) -> dict[str, str]:
     types = {}
     for layer in layers(network):
         if layer.type.name in PRODUCTS:
-            factors = [factor for place in range(layer.num_inputs) if (factor := layer.get_input(place)) is not None]
+            factors = [factor for index in range(layer.num_inputs) if (factor := layer.get_input(index)) is not None]
             kinds = {_stored(factor, makers) for factor in factors[:2]}
             types[layer.name] = named(kinds.pop() if len(kinds) == 1 else factors[0].dtype.name)
     return types

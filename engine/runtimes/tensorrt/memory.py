@@ -51,12 +51,12 @@ def forecast(model: onnx.ModelProto, extents: Mapping[str, int]) -> Forecast:
     sizes = {value.name: _bytes(value, extents) for value in (*graph.input, *graph.value_info, *graph.output)}
     constant = {tensor.name for tensor in graph.initializer}
     last: dict[str, int] = {}
-    for place, node in enumerate(graph.node):
-        last.update(dict.fromkeys(node.input, place))
+    for index, node in enumerate(graph.node):
+        last.update(dict.fromkeys(node.input, index))
     last.update({value.name: len(graph.node) for value in graph.output})
     alive = {value.name: sizes[value.name] or 0 for value in graph.input if value.name not in constant}
     most, unknown = sum(alive.values()), 0
-    for place, node in enumerate(graph.node):
+    for index, node in enumerate(graph.node):
         outputs = [name for name in node.output if name]
         if all(name in constant for name in node.input if name):
             constant.update(outputs)  # the builder folds constants: count them as weights, which are already counted
@@ -65,7 +65,7 @@ def forecast(model: onnx.ModelProto, extents: Mapping[str, int]) -> Forecast:
         alive.update({name: sizes.get(name) or 0 for name in outputs})
         most = max(most, sum(alive.values()))
         for name in {*node.input, *outputs}:
-            if last.get(name, place) <= place:
+            if last.get(name, index) <= index:
                 alive.pop(name, None)
     return Forecast(weights, most, unknown, dict(extents))
 

@@ -98,9 +98,9 @@ def save(directory: Path, passport: Passport) -> None:
     passport_file.save(directory, passport)
 
 
-def load(place: Path) -> Passport:
-    """Return the passport of an engine; `place` is the engine's file or its directory.
+def load(path: Path) -> Passport:
+    """Return the passport of an engine; `path` is the engine's file or its directory.
 
     Raises StepError where the passport is missing, or where its content is not that of a passport.
     """
-    return passport_file.load(place, Passport, "TensorRT engine")
+    return passport_file.load(path, Passport, "TensorRT engine")

@@ -130,9 +130,9 @@ def _products(part: PlanPart) -> Iterator[tuple[Operation, str, bool]]:
         if operation.kind in _PRODUCTS:
             yield operation, _type(operation, part), bool(_EPILOGUE.search(operation.text))
     for fusion in part.fusions:
-        for place, operation in enumerate(fusion.operations):
+        for index, operation in enumerate(fusion.operations):
             if operation.kind in _PRODUCTS:
-                yield operation, _type(operation, fusion), bool(fusion.operations[place + 1 :])
+                yield operation, _type(operation, fusion), bool(fusion.operations[index + 1 :])
 
 
 def _by_layer(part: PlanPart) -> dict[str, str]:

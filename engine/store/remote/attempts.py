@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
-from engine.store.remote.guard import GuardedPlace
+from engine.store.remote.guard import GuardedRemote
 from engine.store.remote.objects import DeniedError, Entry, MissingError, RefusedError, RemoteError
 
 T = TypeVar("T")
@@ -97,37 +97,37 @@ def brief() -> Attempts:
 
 
 @dataclass(frozen=True)
-class PatientPlace:
-    """A place whose requests are repeated, as its attempts allow. Its methods are those of `GuardedPlace`."""
+class RetryingRemote:
+    """A place whose requests are repeated, as its attempts allow. Its methods are those of `GuardedRemote`."""
 
-    place: GuardedPlace
+    remote: GuardedRemote
     attempts: Attempts
 
     @property
     def shown(self) -> str:
         """The remote in messages."""
-        return self.place.shown
+        return self.remote.shown
 
     async def read(self, name: str, *, most: int, seconds: float = math.inf) -> bytes:
         """Return an object; an attempt takes at most some seconds. Raises MissingError, RefusedError, RemoteError."""
-        return await self.attempts.make(lambda: self.place.read(name, most=most), seconds=seconds)
+        return await self.attempts.make(lambda: self.remote.read(name, most=most), seconds=seconds)
 
     async def write(self, name: str, data: bytes, *, create: bool = False) -> bool:
         """Write an object; return whether it was written. Raises RemoteError."""
-        return await self.attempts.make(lambda: self.place.write(name, data, create=create))
+        return await self.attempts.make(lambda: self.remote.write(name, data, create=create))
 
     async def entry(self, name: str) -> Entry | None:
         """Return what is known of an object, or None for a missing object. Raises RemoteError."""
-        return await self.attempts.make(lambda: self.place.entry(name))
+        return await self.attempts.make(lambda: self.remote.entry(name))
 
     async def listed(self, folder: str) -> list[Entry]:
         """Return the objects in a folder, by name. Raises RemoteError, also where nothing can list."""
 
         async def every() -> list[Entry]:
-            return [entry async for entry in self.place.list(folder)]
+            return [entry async for entry in self.remote.list(folder)]
 
         return sorted(await self.attempts.make(every), key=lambda entry: entry.name)
 
     async def remove(self, name: str) -> None:
         """Remove an object. Raises RemoteError."""
-        await self.attempts.make(lambda: self.place.remove(name))
+        await self.attempts.make(lambda: self.remote.remove(name))

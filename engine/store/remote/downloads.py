@@ -13,7 +13,7 @@ from engine import digest
 from engine.digest import Digest
 from engine.store.disk import link_or_copy
 from engine.store.file_lock import try_take
-from engine.store.remote.attempts import PatientPlace
+from engine.store.remote.attempts import RetryingRemote
 from engine.store.remote.background import AT_ONCE, together
 from engine.store.remote.blobs import Blob
 from engine.store.remote.objects import MissingError, RefusedError
@@ -30,10 +30,12 @@ _READ_ONLY = 0o444
 class Download:
     """Brings artifacts into a store. What a killed download brought whole is not brought again."""
 
-    def __init__(self, store: Store, place: PatientPlace, *, on_bytes: Callable[[int], None], moving: Moving) -> None:
+    def __init__(
+        self, store: Store, remote: RetryingRemote, *, on_bytes: Callable[[int], None], moving: Moving
+    ) -> None:
         """`on_bytes` is called with the number of bytes of each blob that has arrived."""
         self._store = store
-        self._place = place
+        self._remote = remote
         self._on_bytes = on_bytes
         self._moving = moving
         self._slots = asyncio.Semaphore(AT_ONCE)
@@ -138,7 +140,7 @@ class Download:
             return blob.opened(blob.inline)
         async with self._slots:
             try:
-                raw = await self._place.read(blob.name, most=blob.stored)
+                raw = await self._remote.read(blob.name, most=blob.stored)
             except MissingError:
                 raise RefusedError("missing blob", f"the remote lacks the blob {blob.sha256}") from None
             content = await asyncio.to_thread(blob.opened, raw)

@@ -39,7 +39,7 @@ class Transport(Protocol):
     def meaning(self, error: BaseException, place: str) -> RemoteError | None: ...
 
 
-class GuardedPlace:
+class GuardedRemote:
     """Objects by name. A write is atomic: no reader sees a part of an object.
 
     Nothing that a server or a library does gets past this class: whatever fails is a RemoteError.

@@ -177,14 +177,14 @@ def _read(path: Path) -> PrivateKey:
     return _private(raw, str(path))
 
 
-def _private(pem: bytes, place: str) -> PrivateKey:
+def _private(pem: bytes, where: str) -> PrivateKey:
     """Return the private key of a PEM text. The text is in no error."""
     try:
         key = serialization.load_pem_private_key(pem, password=None)
     except (ValueError, TypeError, UnsupportedAlgorithm):
         key = None
     if not isinstance(key, Ed25519PrivateKey):
-        raise UsageError(f"{place} is no Ed25519 private key as PEM", hint="`recipe cache keygen` makes one")
+        raise UsageError(f"{where} is no Ed25519 private key as PEM", hint="`recipe cache keygen` makes one")
     return PrivateKey(key)
 
 

@@ -17,7 +17,7 @@ from engine.errors import UserError
 from engine.key import Key
 from engine.store.record import Record
 from engine.store.remote import machines, statement
-from engine.store.remote.attempts import PatientPlace
+from engine.store.remote.attempts import RetryingRemote
 from engine.store.remote.background import Background, Batches, together
 from engine.store.remote.blobs import INLINE
 from engine.store.remote.envelope import seal
@@ -67,14 +67,14 @@ class Pushes:
     """The pushes of one process."""
 
     def __init__(
-        self, store: Store, place: PatientPlace, background: Background, counts: Counts, *,
+        self, store: Store, remote: RetryingRemote, background: Background, counts: Counts, *,
         settings: RemoteSettings, anew: Anew, moving: Moving,
     ) -> None:  # fmt: skip
         """What `anew` names is written in any case."""
         self._store = store
-        self._place = place
+        self._remote = remote
         self._upload = Upload(
-            store, place, retention=settings.retention, anew=anew.objects, on_bytes=counts.send, moving=moving
+            store, remote, retention=settings.retention, anew=anew.objects, on_bytes=counts.send, moving=moving
         )
         self._signer = settings.signer
         self._trust = settings.trust
@@ -95,7 +95,7 @@ class Pushes:
         """Begin to push a record, unless its push has begun already."""
         if record.digest in self._every:
             return
-        push = Push(record, tuple(earlier), self._store.has_pushed(record.digest, self._place.shown))
+        push = Push(record, tuple(earlier), self._store.has_pushed(record.digest, self._remote.shown))
         self._every[record.digest] = push
         if push.is_known:
             self._known.append(push)
@@ -204,7 +204,7 @@ class Pushes:
     def _keep(self, pushes: Sequence[Push]) -> None:
         envelopes = {push.record.digest: push.raw for push in pushes if push.raw is not None}
         try:
-            self._store.keep_pushed(envelopes, self._place.shown)
+            self._store.keep_pushed(envelopes, self._remote.shown)
         except (UserError, OSError) as error:
             for push in pushes:
                 push.end.set_exception(error)
@@ -243,14 +243,14 @@ class Pushes:
 
     async def _write(self, record: Record, raw: bytes, *, create: bool) -> bool:
         async with self._upload.requests:
-            is_written = await self._place.write(record_name(record.key), raw, create=create)
+            is_written = await self._remote.write(record_name(record.key), raw, create=create)
         self._counts.pushed += is_written
         return is_written
 
     async def _usable(self, key: Key) -> bytes | None:
         """Return the envelope that the remote has for a key; None if there is none that this user would use."""
         try:
-            raw = await self._place.read(record_name(key), most=LARGEST_RECORD)
+            raw = await self._remote.read(record_name(key), most=LARGEST_RECORD)
             admitted(raw, key, self._trust)
         except (MissingError, RefusedError):
             return None
@@ -261,12 +261,12 @@ class Pushes:
         name, new = list_name(record.key), machines.candidate(record, earlier)
         for _ in range(_LISTINGS):
             try:
-                every = machines.decode(await self._place.read(name, most=machines.LARGEST))
+                every = machines.decode(await self._remote.read(name, most=machines.LARGEST))
             except (MissingError, RefusedError):
                 every = ()
             if any(each.name == new.name for each in every):
                 return
-            await self._place.write(name, machines.encode(machines.with_candidate(every, new)))
+            await self._remote.write(name, machines.encode(machines.with_candidate(every, new)))
             await asyncio.sleep(random.uniform(0.0, _LISTING_PAUSE))  # noqa: S311 - spreads the writers
 
 

@@ -274,7 +274,7 @@ def check_store(store: Store, trust: Trust) -> ProvenanceCheck:
         signers[name] = signers.get(name, 0) + 1
         if signed.record.key != record.key or signed.record.files != record.files:
             faults.append((record, "the statement is that of another record"))
-        elif not store.is_away(record):
+        elif not store.is_on_remote(record):
             files += len(record.files)
             faults.extend((record, fault) for fault in _differing(store.artifact_path(record.artifact), signed.files))
     return ProvenanceCheck(statements, files, signers, tuple(faults))

@@ -14,12 +14,12 @@ from engine.errors import UserError
 from engine.events import Moved
 from engine.key import Key, digest_of
 from engine.store.record import Record
-from engine.store.remote import attempts, machines, places
-from engine.store.remote.attempts import PatientPlace
+from engine.store.remote import attempts, machines, remotes
+from engine.store.remote.attempts import RetryingRemote
 from engine.store.remote.background import Background, Batches, each
 from engine.store.remote.blobs import Blob
 from engine.store.remote.downloads import Download
-from engine.store.remote.guard import GuardedPlace
+from engine.store.remote.guard import GuardedRemote
 from engine.store.remote.objects import (
     RECORDS,
     Entry,
@@ -52,7 +52,7 @@ class Tier:
     """
 
     def __init__(
-        self, store: Store, settings: RemoteSettings, *, brief: bool, place: GuardedPlace | None = None
+        self, store: Store, settings: RemoteSettings, *, brief: bool, place: GuardedRemote | None = None
     ) -> None:
         """With `brief`, the remote is left alone after a few lost seconds, as a build needs it. Raises UsageError.
 
@@ -62,18 +62,18 @@ class Tier:
         self._store = store
         self.counts = Counts()
         self.attempts = attempts.brief() if brief else attempts.patient()
-        reading = place or places.place_of(settings.url, environ=settings.environ, writes=False)
-        writing = place or places.place_of(settings.url, environ=settings.environ, writes=True)
-        self._places = {id(each): each for each in (reading, writing)}
+        reading = place or remotes.remote_of(settings.url, environ=settings.environ, writes=False)
+        writing = place or remotes.remote_of(settings.url, environ=settings.environ, writes=True)
+        self._remotes = {id(each): each for each in (reading, writing)}
         self._background = Background()
         self._coming, self._going = Moving("in"), Moving("out")
-        self._place = PatientPlace(reading, self.attempts)
+        self._place = RetryingRemote(reading, self.attempts)
         self._download = Download(store, self._place, on_bytes=self.counts.receive, moving=self._coming)
         self._missed: dict[Digest, float] = {}
         """When a record was missing: the builder looks twice, before and after it takes the lock of a key."""
         self._anew = Anew()
         self._pushes = Pushes(
-            store, PatientPlace(writing, self.attempts), self._background, self.counts,
+            store, RetryingRemote(writing, self.attempts), self._background, self.counts,
             settings=settings, anew=self._anew, moving=self._going,
         )  # fmt: skip
         self.shown = reading.shown
@@ -150,7 +150,7 @@ class Tier:
         """Bring the artifacts of many records at a time. Raises RemoteError, OSError."""
 
         async def one(record: Record) -> None:
-            raw = self._store.envelopes.read(record.digest) if self._store.is_away(record) else None
+            raw = self._store.envelopes.read(record.digest) if self._store.is_on_remote(record) else None
             if raw is not None:
                 await self._download.artifact(admitted(raw, record.key, self.settings.trust))
 
@@ -167,7 +167,7 @@ class Tier:
 
         A record whose artifact is still at a remote is left out. `earlier` are the records of the jobs before it.
         """
-        if self.counts.error is None and not self._store.is_away(record):
+        if self.counts.error is None and not self._store.is_on_remote(record):
             self._pushes.begin(record, earlier)
 
     def push_new(self, record: Record, *, earlier: Sequence[Record]) -> None:
@@ -197,7 +197,7 @@ class Tier:
 
     def close(self) -> None:
         """Give up what is still on its way, and close all connections. Raises RemoteError for an unfinished archive."""
-        for place in self._places.values():
+        for place in self._remotes.values():
             self._background.run(place.close())
         self._background.close()
 
@@ -303,7 +303,7 @@ class Tier:
         with self._store.adding():
             for record, (read, _, _) in zip(self._file(every), every, strict=True):
                 try:
-                    if self._store.is_away(record) and read.is_small:
+                    if self._store.is_on_remote(record) and read.is_small:
                         self._download.unpack(read)
                 except RefusedError as error:
                     self.counts.refuse(error)

@@ -32,7 +32,7 @@ class TrustedKey:
     revoked: bool = False
 
     @classmethod
-    def parse(cls, line: str, place: str) -> TrustedKey:
+    def parse(cls, line: str, where: str) -> TrustedKey:
         """Return the key of a line such as `ed25519:BASE64 name=ci until=2027-01-31`. Raises UsageError."""
         words = line.split()
         revoked = words[0] == _REVOKED
@@ -42,10 +42,10 @@ class TrustedKey:
             if field.startswith(_NAME):
                 name = field.removeprefix(_NAME)
             elif field.startswith(_UNTIL):
-                until = day(field.removeprefix(_UNTIL), place)
+                until = day(field.removeprefix(_UNTIL), where)
             else:
                 raise UsageError(
-                    f"{place}: {field!r} is no field of a trusted key",
+                    f"{where}: {field!r} is no field of a trusted key",
                     ["fields: name=NAME, until=YEAR-MONTH-DAY; a line may begin with the word `revoked`"],
                 )
         return cls(PublicKey.parse(key), name, until, revoked)
@@ -120,7 +120,7 @@ class Trust:
         return self.everything
 
 
-def parse(lines: Iterable[str], place: str) -> Trust:
+def parse(lines: Iterable[str], where: str) -> Trust:
     """Return the trust of a list of keys, a key a line; empty lines and lines that begin with # count for nothing.
 
     Raises UsageError for a line that is no key, and for the word `none` beside keys.
@@ -129,7 +129,7 @@ def parse(lines: Iterable[str], place: str) -> Trust:
     stated = [(number, line) for number, line in stated if line and not line.startswith("#")]
     if [line for _, line in stated] == [NONE]:
         return Trust(everything=True)
-    return Trust(tuple(TrustedKey.parse(line, f"{place}:{number}") for number, line in stated))
+    return Trust(tuple(TrustedKey.parse(line, f"{where}:{number}") for number, line in stated))
 
 
 def read(path: Path) -> tuple[TrustedKey, ...]:
@@ -151,12 +151,12 @@ def write(path: Path, keys: Sequence[TrustedKey]) -> None:
     disk.replace(path, text.encode(), fresh=path.with_name(f"{path.name}.new"))
 
 
-def day(text: str, place: str) -> dt.date:
-    """Return a day like 2027-01-31; `place` is for the UsageError about other texts."""
+def day(text: str, where: str) -> dt.date:
+    """Return a day like 2027-01-31; `where` is for the UsageError about other texts."""
     try:
         return dt.date.fromisoformat(text)
     except ValueError:
-        raise UsageError(f"{place}: {text!r} is no day", hint="a day is written like 2027-01-31") from None
+        raise UsageError(f"{where}: {text!r} is no day", hint="a day is written like 2027-01-31") from None
 
 
 def _date(seconds: float) -> dt.date:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from engine.store.remote import envelope, statement
-from engine.store.remote.attempts import PatientPlace
+from engine.store.remote.attempts import RetryingRemote
 from engine.store.remote.background import each
 from engine.store.remote.blobs import Blob
 from engine.store.remote.objects import (
@@ -54,7 +54,7 @@ class RemoteVerdict:
         return Counter(fault.kind for fault in self.faults)
 
 
-async def check(place: PatientPlace, trust: Trust, *, deep: bool) -> RemoteVerdict:
+async def check(remote: RetryingRemote, trust: Trust, *, deep: bool) -> RemoteVerdict:
     """Check each record as a build would, and that each of its blobs is there with its size. Changes nothing.
 
     With `deep`, every blob is read and held against its SHA-256. Raises RemoteError.
@@ -67,7 +67,7 @@ async def check(place: PatientPlace, trust: Trust, *, deep: bool) -> RemoteVerdi
 
     async def check_record(entry: Entry) -> None:
         try:
-            raw = await place.read(entry.name, most=LARGEST_RECORD)
+            raw = await remote.read(entry.name, most=LARGEST_RECORD)
             read = admitted(raw, None, trust)
         except MissingError:
             return  # removed meanwhile
@@ -81,12 +81,12 @@ async def check(place: PatientPlace, trust: Trust, *, deep: bool) -> RemoteVerdi
         named.update((blob.name, blob) for blob in read.stored_blobs)
 
     async def check_bytes(name: str) -> None:
-        if wrong := await _fault_of_bytes(place, named[name]):
+        if wrong := await _fault_of_bytes(remote, named[name]):
             note(name, *wrong)
 
     # Records come first: a record that is pushed during the check has its blobs in the later list.
-    await each(await place.listed(RECORDS), check_record)
-    sizes = {entry.name: entry.size for entry in await place.listed(BLOBS)}
+    await each(await remote.listed(RECORDS), check_record)
+    sizes = {entry.name: entry.size for entry in await remote.listed(BLOBS)}
     verdict.blobs, verdict.bytes = len(named), sum(blob.stored for blob in named.values())
     verdict.unnamed = len(sizes.keys() - named.keys())
     present = []
@@ -107,10 +107,10 @@ def _fault_of_size(size: int | None, stored: int) -> tuple[str, str] | None:
     return None if size == stored else ("wrong size", f"the blob has {size} bytes, its record says {stored}")
 
 
-async def _fault_of_bytes(place: PatientPlace, blob: Blob) -> tuple[str, str] | None:
+async def _fault_of_bytes(remote: RetryingRemote, blob: Blob) -> tuple[str, str] | None:
     """Read a blob, and return the kind of its fault, and why; None for one with the promised bytes."""
     try:
-        blob.opened(await place.read(blob.name, most=blob.stored))
+        blob.opened(await remote.read(blob.name, most=blob.stored))
     except MissingError:
         return "missing blob", "the blob was removed during the check"
     except RefusedError as error:
@@ -144,7 +144,7 @@ class RemoteCollected:
         return max(records, self.bytes / max(1, self.bytes + self.left_bytes))
 
 
-async def collect(place: PatientPlace, *, older_than: float, dry_run: bool, grace: float = GRACE) -> RemoteCollected:
+async def collect(remote: RetryingRemote, *, older_than: float, dry_run: bool, grace: float = GRACE) -> RemoteCollected:
     """Remove the records and lists that were written more than `older_than` seconds ago, and the blobs of no record.
 
     A push relies on blobs that are younger than half of the age, and then writes its record. So a blob goes only if it
@@ -157,18 +157,18 @@ async def collect(place: PatientPlace, *, older_than: float, dry_run: bool, grac
         """Remove the objects that are older than an age, and return them."""
         old = [entry for entry in entries if now - entry.modified > age]
         if not dry_run:
-            await each(old, lambda entry: place.remove(entry.name))
+            await each(old, lambda entry: remote.remove(entry.name))
         return old
 
-    records = await place.listed(RECORDS)
-    now = await _clock(place)
+    records = await remote.listed(RECORDS)
+    now = await _clock(remote)
     old_records = await remove(records, older_than)
     result.records = len(old_records)
-    result.lists = len(await remove(await place.listed(MACHINES), older_than))
-    blobs = await place.listed(BLOBS)
+    result.lists = len(await remove(await remote.listed(MACHINES), older_than))
+    blobs = await remote.listed(BLOBS)
     gone = {entry.name for entry in old_records}
-    left = [entry for entry in await place.listed(RECORDS) if entry.name not in gone]
-    named, result.unreadable = await _named_blobs(place, left)
+    left = [entry for entry in await remote.listed(RECORDS) if entry.name not in gone]
+    named, result.unreadable = await _named_blobs(remote, left)
     unnamed = [] if result.unreadable else [entry for entry in blobs if entry.name not in named]
     old_blobs = await remove(unnamed, older_than / 2 + grace)
     result.blobs, result.bytes = len(old_blobs), sum(entry.size for entry in old_blobs)
@@ -177,23 +177,23 @@ async def collect(place: PatientPlace, *, older_than: float, dry_run: bool, grac
     return result
 
 
-async def _clock(place: PatientPlace) -> float:
+async def _clock(remote: RetryingRemote) -> float:
     """Return the time of the remote's clock. This writes a few bytes: who cannot write cannot collect."""
-    await place.write(PROBE, os.urandom(_PROBE_BYTES))
-    entry = await place.entry(PROBE)
+    await remote.write(PROBE, os.urandom(_PROBE_BYTES))
+    entry = await remote.entry(PROBE)
     if entry is None:
-        raise RemoteError(f"{place.shown}: what was written is not there")
+        raise RemoteError(f"{remote.shown}: what was written is not there")
     return entry.modified
 
 
-async def _named_blobs(place: PatientPlace, records: Sequence[Entry]) -> tuple[set[str], int]:
+async def _named_blobs(remote: RetryingRemote, records: Sequence[Entry]) -> tuple[set[str], int]:
     """Return the names of the blobs that records name, whosever records they are; and how many cannot be read."""
     named: set[str] = set()
     unreadable: list[Entry] = []
 
     async def read(entry: Entry) -> None:
         try:
-            raw = await place.read(entry.name, most=LARGEST_RECORD)
+            raw = await remote.read(entry.name, most=LARGEST_RECORD)
             named.update(blob.name for blob in statement.read(envelope.decode(raw).payload).stored_blobs)
         except MissingError:
             return  # removed meanwhile

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from engine.store.record import Record
 from engine.store.remote import blobs
-from engine.store.remote.attempts import PatientPlace
+from engine.store.remote.attempts import RetryingRemote
 from engine.store.remote.background import AT_ONCE, together
 from engine.store.remote.blobs import Blob
 from engine.store.remote.objects import PROBE
@@ -33,7 +33,7 @@ class Upload:
     """Brings files to a remote. What this process has brought, or what the remote has, is not sent again."""
 
     def __init__(
-        self, store: Store, place: PatientPlace, *, retention: float | None, anew: Collection[str],
+        self, store: Store, remote: RetryingRemote, *, retention: float | None, anew: Collection[str],
         on_bytes: Callable[[int], None], moving: Moving,
     ) -> None:  # fmt: skip
         """`retention` is the age in seconds at which the remote removes objects; None if it keeps all.
@@ -42,7 +42,7 @@ class Upload:
         `on_bytes` is called with the number of bytes of each object that was written.
         """
         self._store = store
-        self._place = place
+        self._remote = remote
         self._retention = retention
         self._anew = anew
         self._on_bytes = on_bytes
@@ -106,7 +106,7 @@ class Upload:
         """Write a few bytes before the first large file, so that a remote that is far too slow is known in seconds."""
         async with self._probing:
             if not self._is_probed:
-                await self._place.write(PROBE, os.urandom(_PROBE_BYTES))
+                await self._remote.write(PROBE, os.urandom(_PROBE_BYTES))
                 self._is_probed = True
 
     async def _blob(self, blob: Blob, raw: bytes) -> None:
@@ -123,7 +123,7 @@ class Upload:
         try:
             async with self.requests:
                 if not await self._is_there(name, len(raw)):
-                    await self._place.write(name, raw)
+                    await self._remote.write(name, raw)
                     self._on_bytes(len(raw))
             future.set_result(None)
         except BaseException as error:
@@ -136,7 +136,7 @@ class Upload:
         """Say whether the remote has a blob, and keeps it for long enough. A small blob is not asked for."""
         if name in self._anew or (size < _ASK_FIRST and self._retention is None):
             return False
-        entry = await self._place.entry(name)
+        entry = await self._remote.entry(name)
         if entry is None or entry.size != size:
             return False
         # An object that the remote removes soon is written again, so that no record outlives its blobs.

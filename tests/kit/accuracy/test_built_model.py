@@ -6,7 +6,7 @@ import graphs
 import numpy as np
 
 from engine.kit.accuracy import built_model
-from engine.kit.accuracy.report import Work
+from engine.kit.accuracy.report import PrecisionShares
 from engine.kit.inputs import cases
 from engine.kit.inputs.cases import Case
 from engine.runtimes.execution import Execution
@@ -26,7 +26,7 @@ def test_a_model_is_compared_with_the_reference_counted_and_weighed(tmp_path):
     assert report.bytes == (graph / "model.onnx").stat().st_size
 
 
-INT8 = Work({"int8": 0.9, "fp32": 0.1}, {})
+INT8 = PrecisionShares({"int8": 0.9, "fp32": 0.1}, {})
 
 
 def test_a_few_samples_of_a_rounded_model_have_a_note_with_the_share_that_they_cannot_rule_out():
@@ -35,7 +35,7 @@ def test_a_few_samples_of_a_rounded_model_have_a_note_with_the_share_that_they_c
     assert "up to 9%" in note
     assert built_model._note_on_few_samples({"sample": 59}, INT8) == ()  # they rule out 5 %
     assert built_model._note_on_few_samples({"random": 4}, INT8) == ()  # a report of random inputs says so already
-    assert built_model._note_on_few_samples({"sample": 3}, Work({"fp32": 1.0}, {})) == ()
+    assert built_model._note_on_few_samples({"sample": 3}, PrecisionShares({"fp32": 1.0}, {})) == ()
     assert built_model._note_on_few_samples({"sample": 3}, None) == ()
 
 

@@ -9,7 +9,7 @@ import wrong_mixed
 import wrong_models
 
 from engine.errors import JudgementError
-from engine.kit.accuracy.report import AccuracyReport, Work, Worst
+from engine.kit.accuracy.report import AccuracyReport, PrecisionShares, Worst
 from engine.kit.onnx import onnx_files
 from engine.machine import cpu
 from engine.recipe.schema import ModelSection, Recipe, TargetSection
@@ -108,7 +108,7 @@ def with_work(shares):
     report = AccuracyReport(
         cases=1, kinds={"sample": 1}, random=False, cosine=worst, max_abs=worst, relative=Worst(0.0, 0.0, "row 1", "")
     )
-    return replace(report, work=Work(shares, {}))
+    return replace(report, work=PrecisionShares(shares, {}))
 
 
 def test_a_precision_in_which_nothing_computes_is_refused_and_no_bound_of_zero_is_proposed():

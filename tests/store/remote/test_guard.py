@@ -8,7 +8,7 @@ import pytest
 
 from engine.errors import StepError
 from engine.store.remote import guard
-from engine.store.remote.guard import GuardedPlace
+from engine.store.remote.guard import GuardedRemote
 from engine.store.remote.objects import DeniedError, Entry, MissingError, RemoteError
 
 
@@ -60,7 +60,7 @@ async def all_of(listing):
 
 
 def guarded(transport):
-    return GuardedPlace("s3://bucket", lambda: transport)
+    return GuardedRemote("s3://bucket", lambda: transport)
 
 
 @pytest.mark.parametrize("request_", REQUESTS.values(), ids=REQUESTS)
@@ -97,7 +97,7 @@ def test_settings_that_open_no_place_are_an_error_of_the_first_request():
     def opened():
         raise ValueError("banana is no region")
 
-    place = GuardedPlace("s3://bucket", opened)
+    place = GuardedRemote("s3://bucket", opened)
     with pytest.raises(DeniedError, match="banana"):
         asyncio.run(place.read("a", most=1))
     asyncio.run(place.close())

@@ -7,7 +7,7 @@ import pytest
 from fire import odd_files
 from stores import pushed, put
 
-from engine.store.remote.places import place_of
+from engine.store.remote.remotes import remote_of
 
 KEY = {"step": "x", "code": "c", "inputs.model": "m"}
 FILES = {"model.onnx": "weights " * 5000}
@@ -74,7 +74,7 @@ def test_a_listing_has_regular_files_with_names_that_are_text(shared):
     (folder / "blobs" / "again").symlink_to(folder / "blobs")
 
     async def names():
-        place = place_of(remote.url, environ={}, writes=False)
+        place = remote_of(remote.url, environ={}, writes=False)
         return [entry.name async for entry in place.list("v1/blobs")]
 
     [name] = asyncio.run(names())

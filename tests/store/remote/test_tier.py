@@ -26,10 +26,10 @@ def test_another_machine_finds_the_record_and_brings_the_same_bytes(machine, rem
     other = machine("b", remote)
     taken = other.find(KEY)
     assert taken is not None
-    assert other.is_away(taken)
+    assert other.is_on_remote(taken)
     assert not list(other.layout.artifacts.iterdir())
     assert other.bring(taken)
-    assert not other.is_away(taken)
+    assert not other.is_on_remote(taken)
     assert taken.artifact == record.artifact
     assert other.artifacts.is_whole(taken)
     assert {**dataclasses.asdict(taken), "origin": {}} == {**dataclasses.asdict(record), "log": "", "origin": {}}

@@ -10,8 +10,8 @@ import pytest
 from stores import pushed
 
 from engine.cli import main
-from engine.store.remote import attempts, objects, places, upkeep
-from engine.store.remote.attempts import PatientPlace
+from engine.store.remote import attempts, objects, remotes, upkeep
+from engine.store.remote.attempts import RetryingRemote
 from engine.store.remote.objects import DeniedError, RemoteError
 from engine.store.remote.trust import Trust
 
@@ -27,8 +27,8 @@ def push(store, number, text):
     return pushed(store, {**KEY, "options.a": str(number)}, {"weights": text, "small": "s"})
 
 
-def place_of(remote, *, writes=True):
-    return places.place_of(remote.url, environ=remote.writer if writes else remote.reader, writes=writes)
+def remote_of(remote, *, writes=True):
+    return remotes.remote_of(remote.url, environ=remote.writer if writes else remote.reader, writes=writes)
 
 
 def ask(place, request, *words, **options):
@@ -36,7 +36,7 @@ def ask(place, request, *words, **options):
 
     async def run():
         try:
-            return await request(PatientPlace(place, attempts.brief()), *words, **options)
+            return await request(RetryingRemote(place, attempts.brief()), *words, **options)
         finally:
             await place.close()
 
@@ -44,11 +44,11 @@ def ask(place, request, *words, **options):
 
 
 def collect(remote, *, older_than, dry_run=False, grace=0.0):
-    return ask(place_of(remote), upkeep.collect, older_than=older_than, dry_run=dry_run, grace=grace)
+    return ask(remote_of(remote), upkeep.collect, older_than=older_than, dry_run=dry_run, grace=grace)
 
 
 def check(remote, trust, *, deep=False):
-    return ask(place_of(remote, writes=False), upkeep.check, trust, deep=deep)
+    return ask(remote_of(remote, writes=False), upkeep.check, trust, deep=deep)
 
 
 def code(words):
@@ -121,7 +121,7 @@ def test_a_missing_a_short_and_a_changed_blob_are_faults(machine, listing, trust
     store = machine("a", listing, writes=True)
     for number in (1, 2, 3):
         push(store, number, large(number))
-    place = place_of(listing)
+    place = remote_of(listing)
 
     async def hurt():
         blobs = sorted([entry async for entry in place.list(objects.BLOBS)], key=lambda entry: entry.name)

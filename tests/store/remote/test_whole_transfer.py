@@ -20,7 +20,7 @@ from engine.key import digest_of
 from engine.store import output, verification
 from engine.store.remote import envelope, statement
 from engine.store.remote.objects import RECORDS
-from engine.store.remote.places import place_of
+from engine.store.remote.remotes import remote_of
 from engine.store.remote.statement import LARGEST_RECORD
 
 PIECE = 1 << 20
@@ -114,7 +114,7 @@ def attempts(places, kills, longest, chance, attempt):
 
 def whole_records(remote, chance):
     """Return the number of records at the remote, after a look at some: each is whole, and so are its blobs."""
-    place = place_of(remote.url, environ=remote.reader, writes=False)
+    place = remote_of(remote.url, environ=remote.reader, writes=False)
 
     async def look():
         records = [entry.name async for entry in place.list(RECORDS)]

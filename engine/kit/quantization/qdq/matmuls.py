@@ -141,7 +141,7 @@ def layers_of(kind: Kind) -> tuple[str, ...]:
     return ("MatMul", CONVOLUTION) if kind == "int8" else ("MatMul",)
 
 
-def work(trials: Trials, samples: Sequence[Mapping[str, np.ndarray]], kind: Kind = "fp8") -> dict[str, int]:
+def multiplications(trials: Trials, samples: Sequence[Mapping[str, np.ndarray]], kind: Kind = "fp8") -> dict[str, int]:
     """Return the number of multiplications of every main-graph layer, by its output's name, for one row of 128 tokens.
 
     A model that cannot take 128 tokens, or has no free axes, runs on the largest sample.

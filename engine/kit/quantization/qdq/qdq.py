@@ -86,9 +86,9 @@ def _chosen(
     calibrating = with_shortened(calibrating, every=_SHORTENED["calibrating"])
     judging = with_shortened(judging, every=_SHORTENED["judging"])
     judging = judging[:: -(-len(judging) // _IMAGES)] if convolved else judging
-    work = matmuls.work(trials, calibrating, kind)
-    total = sum(work.values())
-    shares = {group: sum(work[name] for name in group.results) / total for group in candidates.groups}
+    multiplications = matmuls.multiplications(trials, calibrating, kind)
+    total = sum(multiplications.values())
+    shares = {group: sum(multiplications[name] for name in group.results) / total for group in candidates.groups}
     print(f"looking at {len(candidates.groups)} tensors on {len(calibrating)} samples")
     scalings = scaled(trials, weights, candidates.groups, calibrating, kind)
 

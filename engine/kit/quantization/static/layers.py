@@ -60,8 +60,10 @@ class GainingLayers:
     """The output of a node -> the reason."""
 
 
-def find(model: ir.Model, work: Mapping[ir.Node, int], kept: Mapping[str, str] = MappingProxyType({})) -> GainingLayers:
-    """Return the layers of the main graph that gain from int8; `work` has the multiplications of each node in one run.
+def find(
+    model: ir.Model, multiplications: Mapping[ir.Node, int], kept: Mapping[str, str] = MappingProxyType({})
+) -> GainingLayers:
+    """Return the layers of the main graph that gain from int8; `multiplications` has those of each node in one run.
 
     The run is on one row, so that the multiplications of a convolution tell at how many places its window stands.
     `kept` has the names of further nodes that stay as they are, with the reasons.
@@ -71,7 +73,7 @@ def find(model: ir.Model, work: Mapping[ir.Node, int], kept: Mapping[str, str] =
     for node in model.graph:
         if node.op_type not in KINDS:
             continue
-        reason = kept.get(node.name or "") or _reason(node, work[node])
+        reason = kept.get(node.name or "") or _reason(node, multiplications[node])
         if reason:
             left[surgery.output_names(node)[0]] = reason
         else:
@@ -102,7 +104,7 @@ def _clipped(value: ir.Value) -> str:
     return value.name or ""
 
 
-def _reason(node: ir.Node, work: int | None) -> str:
+def _reason(node: ir.Node, multiplications: int | None) -> str:
     """Return why a layer stays in floating point; an empty text for a layer that gains from int8."""
     weight = node.inputs[1]
     if weight is None or not surgery.is_float32(weight):
@@ -117,10 +119,10 @@ def _reason(node: ir.Node, work: int | None) -> str:
         return "it scales or transposes a factor, or its bias is no row"
     if node.op_type != CONVOLUTION:
         return "" if len(shape) == _MATRIX and 1 not in shape else "its weights are no matrix"
-    return _loss(shape, node.attributes.get_int("group", 1), work)
+    return _loss(shape, node.attributes.get_int("group", 1), multiplications)
 
 
-def _loss(shape: Sequence[int], groups: int, work: int | None) -> str:
+def _loss(shape: Sequence[int], groups: int, multiplications: int | None) -> str:
     """Return why int8 would make a convolution with weights [outputs, inputs per group, ...] slower."""
     size = 1
     for extent in shape:
@@ -133,7 +135,7 @@ def _loss(shape: Sequence[int], groups: int, work: int | None) -> str:
             return f"with {inputs} inputs per output it is slower in int8"
     elif inputs * window < _LEAST_WINDOW:
         return f"with {inputs * window} inputs per output it is slower in int8"
-    if work is not None and work <= size:
+    if multiplications is not None and multiplications <= size:
         return "its window stands at one place only, so that it is too small to gain"
     return ""
 

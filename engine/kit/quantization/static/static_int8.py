@@ -112,11 +112,11 @@ def _chosen(
     calibrating: Sequence[Mapping[str, np.ndarray]],
     judging: Sequence[Mapping[str, np.ndarray]],
 ) -> tuple[tuple[StaticLayer, ...], Mapping[str, ByteRange], StaticReport]:
-    work = matmul_work.measured(trial.model, matmul_work.largest(calibrating), trial.scratch)
-    candidates = layers.find(trial.model, work, keep_in.nodes(trial.model))
+    multiplications = matmul_work.measured(trial.model, matmul_work.largest(calibrating), trial.scratch)
+    candidates = layers.find(trial.model, multiplications, keep_in.nodes(trial.model))
     if not candidates.layers:
         raise LeftAloneError("it has no convolution that int8 makes faster")
-    counts = {surgery.output_names(node)[0]: count for node, count in work.items()}
+    counts = {surgery.output_names(node)[0]: count for node, count in multiplications.items()}
     total = sum(counts.values())
     shares = {layer: counts[layer.result] / total for layer in candidates.layers}
     tensors = sorted({name for layer in candidates.layers for name in _tensors(layer)})
@@ -126,7 +126,7 @@ def _chosen(
     selection = fidelity.selected(candidates.layers, shares, functools.partial(trial.opened, scales=scales), judging)
     report = StaticReport(
         quantized=dict(sorted(Counter(layer.kind for layer in selection.chosen).items())),
-        of=dict(sorted(Counter(node.op_type for node in work if node.op_type in layers.KINDS).items())),
+        of=dict(sorted(Counter(node.op_type for node in multiplications if node.op_type in layers.KINDS).items())),
         share=selection.share,
         ranges=rule,
         left=_left(trial.model, candidates, selection),

@@ -6,13 +6,13 @@ from engine.kit.onnx import ir_models, surgery
 from engine.kit.quantization.static import layers
 
 
-def candidates_of(text, work, **weights):
+def candidates_of(text, multiplications, **weights):
     model = onnx.parser.parse_model(f'<ir_version: 8, opset_import: ["" : 17]> net {text}')
     model.graph.initializer.extend(
         onnx.numpy_helper.from_array(np.ones(shape, np.float32), name) for name, shape in weights.items()
     )
     graph = ir_models.of(model)
-    nodes = dict.fromkeys(graph.graph, work)
+    nodes = dict.fromkeys(graph.graph, multiplications)
     return layers.find(graph, nodes)
 
 

@@ -13,8 +13,8 @@ def inserted(folder, *results, **weights):
     """Return the network with the layers quantized whose results are named."""
     model = ir_models.load(convolutional.written(folder / "net", **weights))
     samples = convolutional.images(4)
-    work = matmul_work.measured(model, samples[0], folder)
-    chosen = [layer for layer in layers.find(model, work).layers if layer.result in results]
+    multiplications = matmul_work.measured(model, samples[0], folder)
+    chosen = [layer for layer in layers.find(model, multiplications).layers if layer.result in results]
     assert len(chosen) == len(results)
     tensors = sorted({name for layer in chosen for name in (layer.source, layer.output)})
     observed = ranges.observe(model, tensors, samples, folder)

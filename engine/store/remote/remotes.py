@@ -12,7 +12,7 @@ from typing import Literal
 from urllib.parse import urlsplit
 
 from engine.errors import UsageError
-from engine.store.remote.guard import GuardedPlace, Transport, first_line
+from engine.store.remote.guard import GuardedRemote, Transport, first_line
 from engine.store.remote.objects import Entry, MissingError, RefusedError, RemoteError, shown
 from engine.system import regular
 from engine.text import distribution
@@ -25,14 +25,14 @@ _DATE = (1980, 1, 1, 0, 0, 0)
 _AGAIN = "copy the archive again, or make a new one with `recipe cache export`"
 
 
-def place_of(url: str, *, environ: Mapping[str, str], writes: bool) -> GuardedPlace:
+def remote_of(url: str, *, environ: Mapping[str, str], writes: bool) -> GuardedRemote:
     """Return the place of a URL. Raises UsageError for a URL that no transport serves.
 
     With `writes`, the credentials are those for writing (variables that begin with RECIPE_WRITE_) where there are any.
     Settings that a library refuses are a RemoteError of the first request.
     """
     transport = _transport(url)
-    return GuardedPlace(shown(url), lambda: transport(url, environ=environ, writes=writes))
+    return GuardedRemote(shown(url), lambda: transport(url, environ=environ, writes=writes))
 
 
 def _transport(url: str) -> Callable[..., Transport]:
@@ -74,7 +74,7 @@ def _need(module: str, url: str) -> None:
         )
 
 
-def archive(path: Path, *, mode: Literal["r", "x"]) -> GuardedPlace:
+def archive(path: Path, *, mode: Literal["r", "x"]) -> GuardedRemote:
     """Open an archive to read ("r"), or make a new one ("x"): a ZIP archive without compression. Raises RemoteError."""
     try:
         transport = _Archive(path, mode=mode)
@@ -84,7 +84,7 @@ def archive(path: Path, *, mode: Literal["r", "x"]) -> GuardedPlace:
         reason = getattr(error, "strerror", None) or first_line(error)
         hint = _AGAIN if mode == "r" else "name a file in a folder that you may write"
         raise RemoteError(f"{path} cannot be used as an archive: {reason}", hint=hint) from None
-    return GuardedPlace(str(path), lambda: transport)
+    return GuardedRemote(str(path), lambda: transport)
 
 
 class _Archive:

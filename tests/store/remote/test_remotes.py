@@ -6,7 +6,7 @@ import pytest
 
 from engine.errors import UsageError
 from engine.store.remote.objects import DeniedError, MissingError, RefusedError, RemoteError, shown
-from engine.store.remote.places import place_of
+from engine.store.remote.remotes import remote_of
 
 
 def use(remote, work, *, writes=True):
@@ -15,7 +15,7 @@ def use(remote, work, *, writes=True):
     url, environ = (remote.url, remote.writer) if writes else (remote.read_only_url, remote.reader)
 
     async def run():
-        place = place_of(url, environ=environ, writes=writes)
+        place = remote_of(url, environ=environ, writes=writes)
         try:
             return await work(place)
         finally:
@@ -75,10 +75,10 @@ def test_objects_are_listed_where_the_place_can_list(remote):
 def test_settings_of_the_connection_are_no_settings_of_the_bucket(scheme, prefix):
     environ = {f"{prefix}_ALLOW_HTTP": "true", f"{prefix}_PROXY_URL": "http://127.0.0.1:1", f"{prefix}_PAGER": "less"}
     credentials = {"GOOGLE_BEARER_TOKEN": "token", "AZURE_STORAGE_ACCOUNT_NAME": "team"}
-    place_of(f"{scheme}://bucket/x", environ=environ | credentials, writes=True).checked()
+    remote_of(f"{scheme}://bucket/x", environ=environ | credentials, writes=True).checked()
     wrong = credentials | {f"{prefix}_ALLOW_HTTP": "banana"}
     with pytest.raises(RemoteError, match="banana"):
-        place_of(f"{scheme}://bucket/x", environ=wrong, writes=True).checked()
+        remote_of(f"{scheme}://bucket/x", environ=wrong, writes=True).checked()
 
 
 def test_an_url_is_shown_without_its_secrets():
@@ -89,5 +89,5 @@ def test_an_url_is_shown_without_its_secrets():
 @pytest.mark.parametrize("url", ["ftp://host/x", "cache", "", "javascript:x"])
 def test_an_unknown_scheme_is_refused_with_those_that_work(url):
     with pytest.raises(UsageError) as refused:
-        place_of(url, environ={}, writes=False)
+        remote_of(url, environ={}, writes=False)
     assert "s3://" in refused.value.facts[0]
