@@ -73,7 +73,7 @@ def test_the_code_of_a_task_is_its_own_and_of_what_makes_its_answers():
 
 def test_where_the_checkpoint_says_the_task_the_code_of_each_counts_that_it_can_name():
     assert set(tasks.modules(None)) == {tasks.modules(name)[0] for name in heads.NAMED}
-    assert set(tasks.makers(None)) == {task.answers for task in EVERY if task.answers}
+    assert set(tasks.makers(None)) == {task.answers for task in EVERY if task.answers and task.name in heads.NAMED}
 
 
 @pytest.mark.parametrize("task", EVERY, ids=lambda task: task.name)
