@@ -76,3 +76,17 @@ def test_a_question_to_a_cluster_that_has_gone_ends_with_one_error(question, err
 
 def test_an_error_of_the_claim_table_alone_does_not_end_a_build():
     assert engine(RayError("the actor died")).claim("key") == ""
+
+
+def test_the_ends_of_runs_are_polled_and_without_runs_nothing_is_asked():
+    self = engine(AssertionError("asked for nothing"))
+    self._news = list
+    assert self.poll(0) == []
+    asked = []
+    self._ray.wait = lambda runs, **options: (asked.append(options), (runs, []))[1]
+    self._answer = lambda run: f"end of {run}"
+    self._runs = {"one": "k"}
+    assert self.poll(5) == ["end of one"]
+    self._runs = {"one": "k", "two": "l"}
+    assert self.poll(5) == ["end of one", "end of two"]
+    assert asked == [{"timeout": 5}, {"timeout": 5}, {"num_returns": 2, "timeout": 0}]

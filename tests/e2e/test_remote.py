@@ -78,6 +78,21 @@ def test_a_key_that_is_revoked_ends_also_the_build_that_is_up_to_date(team, seco
     assert second.states("r.yaml", "--to", "fetch") == {"fetch": "built"}
 
 
+def test_a_missing_blob_is_made_again_by_the_job_that_makes_it(team, second, tmp_path):
+    own = tmp_path / "own"
+    shutil.copytree(team[1], own)
+    blobs = [*(own / "v1" / "blobs").rglob("*.zst")]
+    for path in blobs:
+        path.unlink()
+    done = second.uses(f"file://{own}")("build", "r.yaml", "--force", "export", "--to", "export", expect=0)
+    assert blobs
+    assert "missing blob" in done.stderr
+    assert "the output of 'fetch' cannot be brought from the remote: the job runs here" in done.stderr
+    assert {second.artifacts()[job] for job in ("fetch", "export")} == {
+        team[0].artifacts()[job] for job in ("fetch", "export")
+    }
+
+
 def test_without_a_trusted_key_everything_is_built_here(team, files, tmp_path):
     stranger = Machine(tmp_path / "stranger", files).uses(f"file://{team[1]}")
     done = stranger("build", "r.yaml", "--to", "fetch", expect=0)

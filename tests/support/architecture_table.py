@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Collection, Iterable
+from itertools import chain
 from pathlib import Path
 
 import architecture_trials
@@ -32,12 +33,19 @@ _IN_WORDS = (
 """A pattern in what the steps said -> the reason in words."""
 
 
-def rows(trials: Iterable[Trial]) -> list[Exportability]:
-    """Return a row for each trial, each pair that was not tried, and each model type without a class for our tasks."""
+def rows(trials: Iterable[Trial], known: Iterable[Exportability] = ()) -> list[Exportability]:
+    """Return a row for each trial, each pair that was not tried, and each model type without a class for our tasks.
+
+    A pair without a trial keeps its row among the `known` ones.
+    """
     from transformers.models.auto.configuration_auto import CONFIG_MAPPING_NAMES
 
     by_pair = {trial.pair: trial for trial in trials}
-    table = [row(pair, by_pair.get(pair)) for pair in pairs()]
+    kept = {(each.model_type, each.task, each.architecture): each for each in known}
+    table = []
+    for pair in pairs():
+        old = None if pair in by_pair else kept.get((pair.model_type, pair.task, pair.architecture))
+        table.append(old or row(pair, by_pair.get(pair)))
     return [*table, *map(classless, _without(CONFIG_MAPPING_NAMES, table))]
 
 
@@ -109,7 +117,9 @@ def main() -> None:
 
     path = Path(sys.argv[1])
     architecture_trials.resume(path, workers=2, tasks=sys.argv[2:])
-    table = text(transformers.__version__, rows(architecture_trials.read(path)))
+    is_of_it = exportable.version() == transformers.__version__
+    known = chain.from_iterable(exportable.rows().values()) if is_of_it else ()
+    table = text(transformers.__version__, rows(architecture_trials.read(path), known))
     exportable.TABLE.write_text(table, encoding="utf-8")
 
 

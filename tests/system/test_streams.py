@@ -62,3 +62,5 @@ def test_a_long_line_is_folded_between_words_and_no_word_is_cut():
     assert streams.folded("  one two three\nfour", 9) == "  one two\n    three\nfour"
     assert streams.folded("a-word-without-end and", 9) == "a-word-without-end\n  and"
     assert streams.folded("short", 9) == "short"
+    assert streams.folded("one two and", 7) == "one two\n  and"
+    assert streams.folded("one two and", 6) == "one\n  two\n  and"

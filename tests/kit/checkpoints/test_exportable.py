@@ -74,6 +74,11 @@ def test_bare_errors_are_seen(text):
     assert architecture_table.BARE.search(text)
 
 
+@of_the_tables_transformers
+def test_what_is_not_tried_again_keeps_its_row(every):
+    assert architecture_table.text("5.0", architecture_table.rows([], every)) == architecture_table.text("5.0", every)
+
+
 def test_the_table_is_written_as_it_is_read(every):
     assert architecture_table.text(exportable.version(), every) == exportable.TABLE.read_text()
 

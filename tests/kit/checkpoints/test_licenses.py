@@ -80,3 +80,10 @@ def test_the_licence_is_the_one_that_the_model_states(tmp_path):
     assert "not stated" in licenses.in_words(tmp_path)
     (tmp_path / "README.md").write_text("---\nlicense: apache-2.0\n---\n")
     assert licenses.in_words(tmp_path) == "Licence: Apache-2.0 (stated by README.md (license))."
+
+
+def test_a_package_belongs_to_the_distribution_that_brings_it():
+    assert licenses.distribution_of("yaml").name == "PyYAML"
+    assert licenses.distribution_of("pytest").name == "pytest"
+    assert licenses.distribution_of("pyyaml") is None  # there is such a distribution, with packages of other names
+    assert licenses.distribution_of("no_such_package") is None
