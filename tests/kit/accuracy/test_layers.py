@@ -96,3 +96,12 @@ def test_python_without_docstrings_is_named_as_the_cause(monkeypatch):
     monkeypatch.setattr(layers.sys, "flags", SimpleNamespace(optimize=2))
     with pytest.raises(UsageError, match="docstrings"):
         layers.refuse_missing()
+
+
+def test_two_tensors_are_as_far_apart_as_their_numbers():
+    ones, none = np.ones((2, 2), np.float32), np.ones((0, 2), np.float32)
+    assert layers._distance(ones, ones) == (pytest.approx(1), 0)
+    assert layers._distance(ones, -ones) == (pytest.approx(-1), 2)
+    assert layers._distance(ones, np.full_like(ones, np.inf)) == (0, np.inf)
+    assert layers._distance(np.full_like(ones, -np.inf), ones) is layers._distance(none, none) is None
+    assert layers._distance(ones, ones.astype(np.int64)) is layers._distance(ones, ones[0]) is None
