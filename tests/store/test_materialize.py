@@ -247,7 +247,7 @@ def test_the_unfinished_folder_of_another_package_stays(store, record, place):
 
 def test_without_file_locks_nothing_is_removed_that_may_be_a_living_builders(store, record, place, monkeypatch):
     left = dead_folder(place) / "abcdefgh"
-    monkeypatch.setattr(file_lock, "work", lambda folder: False)
+    monkeypatch.setattr(file_lock, "are_supported", lambda folder: False)
     materialize(store, record, place)
     assert left.is_dir()
     assert is_exact(place)
