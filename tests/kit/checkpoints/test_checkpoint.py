@@ -50,8 +50,12 @@ def test_the_architecture_names_the_task(folder, architecture, task):
     assert checkpoint.task(folder(architectures=[architecture], vocab_size=9), None) == task
 
 
-def test_the_recipe_may_ask_for_another_task_than_the_head_is_for(folder):
+def test_the_recipe_may_ask_for_another_task_than_the_head_is_for_which_is_not_read_then(folder, monkeypatch):
+    """The key of a job has the code of the recipe's task alone."""
+    read, known = set(), checkpoint.tasks.known
+    monkeypatch.setattr(checkpoint.tasks, "known", lambda name: read.add(name) or known(name))
     assert checkpoint.task(folder(architectures=["BertForMaskedLM"]), "feature-extraction") == "feature-extraction"
+    assert read == {"feature-extraction"}
 
 
 def test_a_sentence_transformer_on_a_masked_language_model_is_for_embeddings(folder):
