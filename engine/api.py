@@ -86,10 +86,10 @@ def diff(old: str | Path, new: str | Path | None = None, **reading: Unpack[Readi
     Both are named as `[REVISION:]RECIPE[::VARIANT]`. Nothing of a commit is executed, and no file of the work tree is
     written. Raises UserError for a side that cannot be planned.
     """
-    place = SideName.of(str(old))
+    side = SideName.of(str(old))
     if new is None:
-        return difference.of(*diff_sides.since_last_build(place, **reading))
-    return difference.of(diff_sides.read(place, **reading), diff_sides.read(SideName.of(str(new)), **reading))
+        return difference.of(*diff_sides.since_last_build(side, **reading))
+    return difference.of(diff_sides.read(side, **reading), diff_sides.read(SideName.of(str(new)), **reading))
 
 
 def history(recipes: Recipes, **reading: Unpack[Reading]) -> dict[str, list[PastBuild]]:

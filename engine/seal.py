@@ -10,16 +10,16 @@ if TYPE_CHECKING:
 
 
 class Seal:
-    """One form of sealed bytes: the bytes `head`, then a checksum of place and content, then the content.
+    """One form of sealed bytes: the bytes `head`, then a checksum of name and content, then the content.
 
-    The place of sealed bytes is the name under which the bytes are kept, for example a file name. If a file's bytes are
-    moved to another name, the checksum no longer matches.
+    The name is that under which the bytes are kept, for example of a file. If a file's bytes are moved to another name,
+    the checksum no longer matches.
     """
 
     def __init__(
         self, checksum: Callable[[bytes, bytes | memoryview], bytes], *, length: int, head: bytes = b""
     ) -> None:
-        """`checksum(place, content)` is a function that returns a checksum of `length` bytes."""
+        """`checksum(name, content)` is a function that returns a checksum of `length` bytes."""
         self._checksum = checksum
         self._head = head
         self._start = len(head) + length

@@ -71,7 +71,7 @@ class SideName:
 
     @classmethod
     def of(cls, text: str) -> SideName:
-        """Return the place that a text names. A file of the whole name counts first."""
+        """Return the side that a text names. A file of the whole name counts first."""
         before, _, variant = text.rpartition(_VARIANT) if _VARIANT in text else (text, "", "")
         if os.path.lexists(before) or ":" not in before:
             return cls(Path(before), "", variant)
@@ -80,7 +80,7 @@ class SideName:
 
     @property
     def title(self) -> str:
-        """The place as the user names it."""
+        """The side as the user names it."""
         revision = f"{self.revision}:" if self.revision else ""
         return f"{revision}{self.path}{_VARIANT if self.variant else ''}{self.variant}"
 
@@ -117,7 +117,7 @@ def _now(side_name: SideName, planned: Iterable[PlannedVariant], lookup: Lookup)
 
 
 def _selected(side_name: SideName, stack: ExitStack, reading: Reading) -> tuple[Selection, Lookup]:
-    """Return the recipe of a place, and a look-up in the store of the user's own project."""
+    """Return the recipe of a side, and a look-up in the store of the user's own project."""
     cache = reading.get("cache")
     store = store_of(Path(cache) if cache is not None else None, side_name.path)
     own = project_of(side_name.path)
@@ -131,7 +131,7 @@ def _selected(side_name: SideName, stack: ExitStack, reading: Reading) -> tuple[
 
 
 def _written(side_name: SideName, stack: ExitStack) -> tuple[SideName, Path]:
-    """Write the commit of a place into a temporary folder, and return the place there and the root of the work tree.
+    """Write the commit of a side into a temporary folder, and return the side there and the root of the work tree.
 
     What git does not track, such as large models, is linked: it counts as it is now.
     """

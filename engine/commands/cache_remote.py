@@ -46,22 +46,22 @@ def collect(arguments: argparse.Namespace) -> Exit:
             "no age is named: what is old at the remote?",
             hint="`--older-than 90d`, or `retention_days` under `[remote]` in the user's config.toml",
         )
-    place = remotes.remote_of(settings.url, environ=settings.environ, writes=True).checked()
-    result = asyncio.run(_collected(place, age, dry_run=arguments.dry_run, yes=arguments.yes))
+    remote = remotes.remote_of(settings.url, environ=settings.environ, writes=True).checked()
+    result = asyncio.run(_collected(remote, age, dry_run=arguments.dry_run, yes=arguments.yes))
     if arguments.json:
         print(json.dumps(vars(result)))
     else:
-        _print_collected(result, place.shown, dry_run=arguments.dry_run)
+        _print_collected(result, remote.shown, dry_run=arguments.dry_run)
     return Exit.OK
 
 
-async def _collected(place: GuardedRemote, age: float, *, dry_run: bool, yes: bool) -> RemoteCollected:
+async def _collected(remote: GuardedRemote, age: float, *, dry_run: bool, yes: bool) -> RemoteCollected:
     from engine.store.remote import upkeep
     from engine.store.remote.attempts import RetryingRemote, patient
 
     try:
         if not (dry_run or yes):
-            preview = await upkeep.collect(RetryingRemote(place, patient()), older_than=age, dry_run=True)
+            preview = await upkeep.collect(RetryingRemote(remote, patient()), older_than=age, dry_run=True)
             if preview.share > _MOST:
                 raise UsageError(
                     f"this would remove more than half of the remote: {preview.records} of "
@@ -70,9 +70,9 @@ async def _collected(place: GuardedRemote, age: float, *, dry_run: bool, yes: bo
                     ["nothing was removed"],
                     "`--dry-run` says what would go; `--yes` removes it",
                 )
-        return await upkeep.collect(RetryingRemote(place, patient()), older_than=age, dry_run=dry_run)
+        return await upkeep.collect(RetryingRemote(remote, patient()), older_than=age, dry_run=dry_run)
     finally:
-        await place.close()
+        await remote.close()
 
 
 def _print_collected(result: RemoteCollected, shown: str, *, dry_run: bool) -> None:
@@ -95,25 +95,25 @@ def verify(arguments: argparse.Namespace) -> Exit:
             "no record of the remote counts: no key is trusted",
             hint="`recipe cache trust --key KEY` adds the key of whoever pushes; RECIPE_TRUST=none trusts everything",
         )
-    place = remotes.remote_of(settings.url, environ=settings.environ, writes=False).checked()
-    verdict = asyncio.run(_verdict(place, settings, deep=arguments.deep))
+    remote = remotes.remote_of(settings.url, environ=settings.environ, writes=False).checked()
+    verdict = asyncio.run(_verdict(remote, settings, deep=arguments.deep))
     if arguments.json:
         faults = [vars(fault) for fault in verdict.faults]
         numbers = {name: getattr(verdict, name) for name in ("records", "blobs", "bytes", "unnamed")}
         print(json.dumps({"faults": faults, **numbers}))
     else:
-        _print_verdict(verdict, place.shown, deep=arguments.deep)
+        _print_verdict(verdict, remote.shown, deep=arguments.deep)
     return Exit.FAILED if verdict.faults else Exit.OK
 
 
-async def _verdict(place: GuardedRemote, settings: RemoteSettings, *, deep: bool) -> RemoteVerdict:
+async def _verdict(remote: GuardedRemote, settings: RemoteSettings, *, deep: bool) -> RemoteVerdict:
     from engine.store.remote import upkeep
     from engine.store.remote.attempts import RetryingRemote, patient
 
     try:
-        return await upkeep.check(RetryingRemote(place, patient()), settings.trust, deep=deep)
+        return await upkeep.check(RetryingRemote(remote, patient()), settings.trust, deep=deep)
     finally:
-        await place.close()
+        await remote.close()
 
 
 def _print_verdict(verdict: RemoteVerdict, shown: str, *, deep: bool) -> None:

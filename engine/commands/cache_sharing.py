@@ -122,9 +122,9 @@ def _import(arguments: argparse.Namespace) -> Exit:
     from engine.store.opening import open_store
     from engine.store.remote import remotes
 
-    place = remotes.archive(arguments.file, mode="r")
+    archive = remotes.archive(arguments.file, mode="r")
     store = open_store(store_of(arguments.cache, Path("recipe.yaml")))
-    store.tier = tier = _tier(store, place)
+    store.tier = tier = _tier(store, archive)
     with _progress(tier):
         records = tier.take_all()
         with contextlib.suppress(StoreError):  # one file that is refused; then one after the other
@@ -168,12 +168,12 @@ def _joined(store: Store, project: Path, url: str) -> Tier:
     return tier
 
 
-def _tier(store: Store, place: Any) -> Tier:
+def _tier(store: Store, remote: Any) -> Tier:
     from engine.store.remote import settings
     from engine.store.remote.tier import Tier
 
     chosen = settings.without_remote(os.environ)
-    return Tier(store, chosen, brief=False, place=place)
+    return Tier(store, chosen, brief=False, remote=remote)
 
 
 @contextmanager

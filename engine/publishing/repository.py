@@ -1,4 +1,4 @@
-"""A model repository at a place: attempts, large files in parts, sure creation, and turns of its publishers."""
+"""A model repository on a remote: attempts, large files in parts, sure creation, and turns of its publishers."""
 
 from __future__ import annotations
 

@@ -68,6 +68,7 @@ def not_verified(engines: Sequence[Engine], named: ImageTag) -> str:
     unsure = []
     for engine in engines:
         match = versions.loading(tensorrt, built_by=engine.tensorrt, version_compatible=engine.version_compatible)
-        unsure += [engine] if match is VersionMatch.NOT_VERIFIED or not tensorrt else []
+        if match is VersionMatch.NOT_VERIFIED or not tensorrt:
+            unsure.append(engine)
     built = ", ".join(sorted({engine.tensorrt for engine in unsure}))
     return f"not verified: engines of TensorRT {built}, an image of {tensorrt or 'an unknown version'}" if built else ""

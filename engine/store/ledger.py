@@ -31,7 +31,7 @@ class Ledger:
         self._folder = folder
         self._write = write
         self._known: dict[str, tuple[int, int, dict[bytes, tuple[int, int]]]] = {}
-        """The name of a ledger -> its inode, where its last known line ends, and for each key the place of its line."""
+        """The name of a ledger -> its inode, the end of its known lines, and start and size of each key's line."""
 
     def has(self, key: Digest, name: str) -> bool:
         """Say whether a ledger has a line for a key."""
@@ -59,8 +59,8 @@ class Ledger:
                 end = start + line.end()
                 lines[line[1]] = start + line.start(), line.end() - line.start()
             self._known[name] = inode, end, lines
-            start_of_line, size = lines[key.encode()]
-            file.seek(start_of_line)
+            at, size = lines[key.encode()]
+            file.seek(at)
             match = _LINE.fullmatch(file.read(size))
             return match[2] if match is not None and match[1] == key.encode() else None
         return None

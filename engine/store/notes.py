@@ -67,22 +67,22 @@ class Notes:
         """Return the path of a note."""
         return self.root / kind / f"{name}.json"
 
-    def lend(self, name: str | None, path_outside: Path) -> None:
-        """Copy the kept file `name` to `path_outside`, if the kept file exists and is undamaged."""
+    def lend(self, name: str | None, target: Path) -> None:
+        """Copy the kept file `name` to `target`, if the kept file exists and is undamaged."""
         if name is None:
             return
         path = self.root / KEPT / name
         with contextlib.suppress(OSError, ValueError):
-            path_outside.write_bytes(read_kept(path))
+            target.write_bytes(read_kept(path))
             os.utime(path)  # the time of the last use
 
-    def take(self, name: str | None, path_outside: Path) -> None:
-        """Copy the file that a job left at `path_outside` to the kept files; do nothing if there is no file."""
-        if name is None or not path_outside.is_file():
+    def take(self, name: str | None, source: Path) -> None:
+        """Copy the file that a job left at `source` to the kept files; do nothing if there is no file."""
+        if name is None or not source.is_file():
             return
         with contextlib.suppress(OSError):  # a kept file only saves time
             (self.root / KEPT).mkdir(exist_ok=True)
-            self._write(self.root / KEPT / name, sealed_bytes(regular.read(path_outside)))
+            self._write(self.root / KEPT / name, sealed_bytes(regular.read(source)))
 
 
 def kept_name(step: str, kept_by: Sequence[str], key: Key) -> str | None:

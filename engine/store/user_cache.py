@@ -64,8 +64,8 @@ def _write(path: Path, data: bytes, *, most: int, share: Callable[[os.stat_resul
     with os.scandir(path.parent) as entries:
         newest_first = sorted(((entry.stat(), entry.path) for entry in entries), key=lambda one: -one[0].st_mtime_ns)
     total = 0
-    for status, oldest in newest_first:
+    for status, entry in newest_first:
         total += share(status)
         if total > most:
             with contextlib.suppress(OSError):
-                os.unlink(oldest)
+                os.unlink(entry)

@@ -48,12 +48,12 @@ class CheckedVariant:
 
     @property
     def tokenizer(self) -> Path | None:
-        """The place of the tokenizer that a package gets; None for one that is not on this machine."""
+        """The path of the tokenizer that a package gets; None for one that is not on this machine."""
         named = self.recipe.model.tokenizer
         return self.checkpoint if named is None else sources.path_of(Source(uri=named))
 
     def path_of(self, uri: str | None) -> Path | None:
-        """Return the place of a source that a job of the plan reads; None for any other, and for a hub's repository."""
+        """Return the path of a source that a job of the plan reads; None for any other, and for a hub's repository."""
         read = {source.uri for job in self.variant.jobs for source in job.step.sources().values()}
         return sources.path_of(Source(uri=uri)) if uri in read and uri is not None else None
 
@@ -79,9 +79,9 @@ def checked(variant: PlannedVariant, store: Path) -> CheckedVariant:
         return subject
     model = subject.recipe.model
     with subject.at("model", "tokenizer"):
-        if model.tokenizer is not None and (place := sources.path_of(Source(uri=model.tokenizer))) is not None:
-            model_files.tokenizer_at(place)
-            directory = place if place.is_dir() else place.parent
+        if model.tokenizer is not None and (path := sources.path_of(Source(uri=model.tokenizer))) is not None:
+            model_files.tokenizer_at(path)
+            directory = path if path.is_dir() else path.parent
             _look_at_tokenizer(directory)
             architecture.refuse_unconvertible(directory)
     with subject.at("model", "source"):

@@ -98,7 +98,7 @@ def brief() -> Attempts:
 
 @dataclass(frozen=True)
 class RetryingRemote:
-    """A place whose requests are repeated, as its attempts allow. Its methods are those of `GuardedRemote`."""
+    """A remote whose requests are repeated, as its attempts allow. Its methods are those of `GuardedRemote`."""
 
     remote: GuardedRemote
     attempts: Attempts

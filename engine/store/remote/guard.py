@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 
 class Transport(Protocol):
-    """What a place needs of a library or a protocol. Its methods raise whatever they raise.
+    """What a remote needs of a library or a protocol. Its methods raise whatever they raise.
 
     `entry` raises for a missing object, and `list` yields many objects at a time. `meaning` returns what an error says
     about the remote, or None.
@@ -46,18 +46,18 @@ class GuardedRemote:
     """
 
     def __init__(self, shown: str, opened: Callable[[], Transport]) -> None:
-        """`opened` opens the place, when it is first used. `shown` is the URL without its secrets."""
+        """`opened` opens the remote, when it is first used. `shown` is the URL without its secrets."""
         self.shown = shown
         self._opened = opened
 
     @cached_property
     def transport(self) -> Any:
-        """The open place. Raises DeniedError for settings that no place can be opened with."""
+        """The open remote. Raises DeniedError for settings that no remote can be opened with."""
         with _explained(self.shown, lambda error, place: DeniedError(f"{place}: {first_line(error)}")):
             return self._opened()
 
     def checked(self) -> Self:
-        """Open the place, and return it. Raises RemoteError for settings that no place can be opened with."""
+        """Open the remote, and return it. Raises RemoteError for settings that no remote can be opened with."""
         self.transport  # noqa: B018 - this opens it
         return self
 

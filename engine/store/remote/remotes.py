@@ -1,4 +1,4 @@
-"""Places: the one of a URL, with the transport that it needs, and an archive, for machines that no network joins."""
+"""Remotes: the one of a URL, with the transport that it needs, and an archive, for machines that no network joins."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _AGAIN = "copy the archive again, or make a new one with `recipe cache export`"
 
 
 def remote_of(url: str, *, environ: Mapping[str, str], writes: bool) -> GuardedRemote:
-    """Return the place of a URL. Raises UsageError for a URL that no transport serves.
+    """Return the remote of a URL. Raises UsageError for a URL that no transport serves.
 
     With `writes`, the credentials are those for writing (variables that begin with RECIPE_WRITE_) where there are any.
     Settings that a library refuses are a RemoteError of the first request.

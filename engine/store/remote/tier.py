@@ -52,23 +52,23 @@ class Tier:
     """
 
     def __init__(
-        self, store: Store, settings: RemoteSettings, *, brief: bool, place: GuardedRemote | None = None
+        self, store: Store, settings: RemoteSettings, *, brief: bool, remote: GuardedRemote | None = None
     ) -> None:
         """With `brief`, the remote is left alone after a few lost seconds, as a build needs it. Raises UsageError.
 
-        `place` replaces the place of the settings' URL, for example by an archive.
+        `remote` replaces the one of the settings' URL, for example by an archive.
         """
         self.settings = settings
         self._store = store
         self.counts = Counts()
         self.attempts = attempts.brief() if brief else attempts.patient()
-        reading = place or remotes.remote_of(settings.url, environ=settings.environ, writes=False)
-        writing = place or remotes.remote_of(settings.url, environ=settings.environ, writes=True)
+        reading = remote or remotes.remote_of(settings.url, environ=settings.environ, writes=False)
+        writing = remote or remotes.remote_of(settings.url, environ=settings.environ, writes=True)
         self._remotes = {id(each): each for each in (reading, writing)}
         self._background = Background()
         self._coming, self._going = Moving("in"), Moving("out")
-        self._place = RetryingRemote(reading, self.attempts)
-        self._download = Download(store, self._place, on_bytes=self.counts.receive, moving=self._coming)
+        self._remote = RetryingRemote(reading, self.attempts)
+        self._download = Download(store, self._remote, on_bytes=self.counts.receive, moving=self._coming)
         self._missed: dict[Digest, float] = {}
         """When a record was missing: the builder looks twice, before and after it takes the lock of a key."""
         self._anew = Anew()
@@ -197,8 +197,8 @@ class Tier:
 
     def close(self) -> None:
         """Give up what is still on its way, and close all connections. Raises RemoteError for an unfinished archive."""
-        for place in self._remotes.values():
-            self._background.run(place.close())
+        for remote in self._remotes.values():
+            self._background.run(remote.close())
         self._background.close()
 
     # -- how records come ------------------------------------------------------------------------------------
@@ -235,7 +235,7 @@ class Tier:
             return
 
         async def one(blob: Blob) -> None:
-            if await self._place.entry(blob.name) is None:
+            if await self._remote.entry(blob.name) is None:
                 raise RefusedError("missing blob", f"the remote lacks the blob {blob.sha256}")
 
         await each(read.stored_blobs, one)
@@ -279,7 +279,7 @@ class Tier:
             except RefusedError as error:
                 self.counts.refuse(error)
 
-        await each(await self._place.listed(RECORDS), one)
+        await each(await self._remote.listed(RECORDS), one)
         await batches.end()
         return taken
 
@@ -318,4 +318,4 @@ class Tier:
         return await self._read(entry.name, most=LARGEST_RECORD)
 
     async def _read(self, name: str, *, most: int) -> bytes:
-        return await self._place.read(name, most=most, seconds=self.attempts.look_up)
+        return await self._remote.read(name, most=most, seconds=self.attempts.look_up)
