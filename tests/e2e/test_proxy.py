@@ -103,7 +103,7 @@ def test_what_would_end_the_server_does_not_reach_it(proxy, server, body, status
 
 
 def test_more_requests_at_once_than_the_limit_are_refused(proxy):
-    [most] = {int(number) for number in re.findall(r"limit_conn all (\d+);", front.PAGE.read_text())}
+    [most] = {int(number) for number in re.findall(r"limit_conn all (\d+);", proxy_text.nginx())}
     with contextlib.ExitStack() as stack:
         for _ in range(most):  # the body is still to come, so the request is in work
             waiting = stack.enter_context(socket.create_connection(("127.0.0.1", proxy), timeout=30))
