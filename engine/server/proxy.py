@@ -1,4 +1,4 @@
-"""Proxy: the configuration of nginx in front of a Triton server; it lets the calls of clients through, and no others."""
+"""Proxy: the configuration of nginx in front of a Triton server: it lets the calls of clients through, no others."""
 
 # The text works with nginx 1.18 and later, as Ubuntu's and Debian's package nginx-light has it. nginx writes below /tmp
 # only, so a user without root starts it in a container whose file system can only be read:
