@@ -4,28 +4,24 @@ from __future__ import annotations
 
 import json
 import shlex
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from engine.client.curl import curl_line
 from engine.client.model_metadata import ModelMetadata
 from engine.kit.triton import config as configs
 from engine.kit.triton.served import PROBE
-from engine.server import image_tags
+from engine.server import image_tags, manifests, proxy
 from engine.server.installation import Lacking, of_needs
+from engine.server.manifests import MODELS, Deployment
 from engine.server.repository_needs import Needs, needs_of
 
-_MODELS = "/models"
-_USER = 1000
-"""The number of the user `triton-server` in Triton's images."""
-_PORTS = {"http": 8000, "grpc": 8001, "metrics": 8002}
-_READY = {"httpGet": {"path": "/v2/health/ready", "port": 8000}}
-_PROBE = {"exec": {"command": ["python3", f"/models/{PROBE}"]}}
-_MEBIBYTE = 1 << 20
-_SERVER_MEBIBYTES = 2048
-_SIZES_OF_MODEL = 2
-"""The memory limit is a start for a user's own measurement: twice the package's files, and 2 GiB for the server."""
+_NGINX = (
+    "RUN apt-get update \\",
+    " && apt-get install --yes --no-install-recommends nginx-light \\",
+    " && rm -rf /var/lib/apt/lists/*",
+)
 
 
 @dataclass(frozen=True)
@@ -54,34 +50,39 @@ def write(out: Path, name: str, *, image: str | None, origin: PackageOrigin) -> 
         name=name.replace("_", "-").replace(".", "-").lower(),
         gpu=bool(needs.gpu),
         size=sum(path.stat().st_size for path in out.rglob("*") if path.is_file()),
+        command=("tritonserver", f"--model-repository={MODELS}", *of_needs(needs, MODELS)),
     )
     files = {
         "README.md": _readme(out, name, origin, no_image=None),
-        "Dockerfile": _dockerfile(base, needs),
-        "compose.yaml": compose(deployment),
-        "kubernetes.yaml": kubernetes(deployment),
-        "kserve.yaml": kserve(deployment),
+        "Dockerfile": _dockerfile(base, needs, deployment.command),
+        manifests.NGINX: proxy.nginx(),
+        "compose.yaml": manifests.compose(deployment),
+        "kubernetes.yaml": manifests.kubernetes(deployment),
+        "servicemonitor.yaml": manifests.service_monitor(deployment),
+        "kserve.yaml": manifests.kserve(deployment),
     }
     for file, text in files.items():
         (out / file).write_text(text, "utf-8")
 
 
-def _dockerfile(base: str, needs: Needs) -> str:
-    """Return the Dockerfile of an image that serves the package as a user without root."""
+def _dockerfile(base: str, needs: Needs, command: Sequence[str]) -> str:
+    """Return the Dockerfile of an image that has the server and the proxy, for a user without root."""
     words = " \\\n      ".join(shlex.quote(line) for line in sorted(needs.requirements))
     install = [f"RUN pip install --no-cache-dir \\\n      {words}"] if words else []
-    command = ["tritonserver", f"--model-repository={_MODELS}", *of_needs(needs, _MODELS)]
-    probe = json.dumps(["python3", f"{_MODELS}/{PROBE}"])
+    probe = json.dumps(["python3", f"{MODELS}/{PROBE}"])
     lines = [
-        "# docker build --tag NAME .",
+        f"# docker build --tag NAME:{manifests.LOCAL_TAG} .",
         f"FROM {base}",
+        "# The proxy of the manifests, in the version that the image's Ubuntu has, with its security updates.",
+        "# hadolint ignore=DL3008",
+        *_NGINX,
         *install,
-        f"COPY . {_MODELS}",
-        f"USER {_USER}",
+        f"COPY . {MODELS}",
+        f"USER {manifests.USER}",
         "# HTTP, gRPC and Prometheus' metrics.",
         "EXPOSE 8000 8001 8002",
         f"HEALTHCHECK --start-period=120s --interval=10s --timeout=10s CMD {probe}",
-        f"CMD {json.dumps(command)}",
+        f"CMD {json.dumps(list(command))}",
     ]
     return "\n".join(lines) + "\n"
 
@@ -140,114 +141,3 @@ def _readme(out: Path, name: str, origin: PackageOrigin, *, no_image: str | None
 def _shape(described: str) -> str:
     """Return a tensor's type and shape, without the name that stands in front of them."""
     return described.partition(": ")[2]
-
-
-@dataclass(frozen=True)
-class Deployment:
-    """A package to deploy: a DNS name, whether it needs a GPU, and the size of its files in bytes."""
-
-    name: str
-    gpu: bool
-    size: int
-
-    @property
-    def memory(self) -> str:
-        """The memory limit in the form of Kubernetes, which is to be replaced by a measured one."""
-        return f"{_SERVER_MEBIBYTES + _SIZES_OF_MODEL * -(-self.size // _MEBIBYTE)}Mi"
-
-
-def compose(deployment: Deployment) -> str:
-    """Return compose.yaml: `docker compose up` builds the image and serves it."""
-    service: dict[str, Any] = {
-        "build": ".",
-        "image": deployment.name,
-        "ports": [f"{port}:{port}" for port in _PORTS.values()],
-        "shm_size": "1gb",
-        "read_only": True,
-        "tmpfs": ["/tmp"],  # noqa: S108 - a folder in the container
-        "restart": "unless-stopped",
-    }
-    if deployment.gpu:
-        device = {"driver": "nvidia", "count": 1, "capabilities": ["gpu"]}
-        service["deploy"] = {"resources": {"reservations": {"devices": [device]}}}
-    return _text("docker compose up", {"services": {deployment.name: service}})
-
-
-def kubernetes(deployment: Deployment) -> str:
-    """Return kubernetes.yaml: a Deployment and a Service."""
-    labels = {"app": deployment.name}
-    pod = {
-        "metadata": {
-            "labels": labels,
-            "annotations": {"prometheus.io/scrape": "true", "prometheus.io/port": str(_PORTS["metrics"])},
-        },
-        "spec": _pod(deployment, "triton"),
-    }
-    service_ports = [{"name": name, "port": port, "targetPort": port} for name, port in _PORTS.items()]
-    documents = (
-        {
-            "apiVersion": "apps/v1",
-            "kind": "Deployment",
-            "metadata": {"name": deployment.name, "labels": labels},
-            "spec": {"replicas": 1, "selector": {"matchLabels": labels}, "template": pod},
-        },
-        {
-            "apiVersion": "v1",
-            "kind": "Service",
-            "metadata": {"name": deployment.name, "labels": labels},
-            "spec": {"selector": labels, "ports": service_ports},
-        },
-    )
-    about = (
-        f"kubectl apply -f kubernetes.yaml\n# Push the image, and replace `image: {deployment.name}` by its address."
-    )
-    return _text(f"{about}\n# The memory limit is a start: measure your load, and replace it.", *documents)
-
-
-def kserve(deployment: Deployment) -> str:
-    """Return kserve.yaml: an InferenceService whose predictor is the image."""
-    service = {
-        "apiVersion": "serving.kserve.io/v1beta1",
-        "kind": "InferenceService",
-        "metadata": {"name": deployment.name},
-        "spec": {"predictor": _pod(deployment, "kserve-container", ports=("http",))},
-    }
-    about = f"kubectl apply -f kserve.yaml\n# Push the image, and replace `image: {deployment.name}` by its address."
-    return _text(about, service)
-
-
-def _pod(deployment: Deployment, container: str, *, ports: tuple[str, ...] = tuple(_PORTS)) -> dict[str, Any]:
-    """Return the specification of a pod: no root, a file system that can only be read, probes and limits."""
-    limits: dict[str, Any] = {"memory": deployment.memory}
-    if deployment.gpu:
-        limits["nvidia.com/gpu"] = 1
-    return {
-        "securityContext": {"runAsNonRoot": True, "runAsUser": 1000, "runAsGroup": 1000},
-        "containers": [
-            {
-                "name": container,
-                "image": deployment.name,
-                "ports": [{"name": name, "containerPort": _PORTS[name]} for name in ports],
-                "startupProbe": {**_READY, "periodSeconds": 2, "failureThreshold": 150},
-                "readinessProbe": {**_READY, "periodSeconds": 5, "timeoutSeconds": 5},
-                "livenessProbe": {**_PROBE, "periodSeconds": 5, "timeoutSeconds": 10, "failureThreshold": 2},
-                "resources": {"requests": {"cpu": "1", "memory": deployment.memory}, "limits": limits},
-                "securityContext": {
-                    "allowPrivilegeEscalation": False,
-                    "readOnlyRootFilesystem": True,
-                    "capabilities": {"drop": ["ALL"]},
-                },
-                "volumeMounts": [{"name": "shm", "mountPath": "/dev/shm"}, {"name": "tmp", "mountPath": "/tmp"}],  # noqa: S108 - in the container
-            }
-        ],
-        "volumes": [
-            {"name": "shm", "emptyDir": {"medium": "Memory", "sizeLimit": "1Gi"}},
-            {"name": "tmp", "emptyDir": {}},
-        ],
-    }
-
-
-def _text(about: str, *documents: dict[str, Any]) -> str:
-    import yaml
-
-    return f"# {about}\n" + yaml.safe_dump_all(documents, sort_keys=False)
