@@ -53,7 +53,7 @@ class InContainer(Installation):
             f"--volume={setup.repository}:{_MODELS}:ro",
             *(f"--volume={folder}:{folder}:ro" for folder in targets(setup.repository)),
             *(_GPUS[Path(self.tool).name] if setup.needs.gpu else ()),
-            self.image, "tritonserver", *options(setup, _MODELS, inside),
+            self.image, "tritonserver", *options(setup, _MODELS, inside, self.version),
         ]  # fmt: skip
         return Launch(command, dict(os.environ), afterwards=[[self.tool, "rm", "--force", name]])
 
