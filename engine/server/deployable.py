@@ -12,8 +12,9 @@ from engine.client.curl import curl_line
 from engine.client.model_metadata import ModelMetadata
 from engine.kit.triton import config as configs
 from engine.kit.triton.served import PROBE
+from engine.runtimes.triton_images import ImageTag
 from engine.server import image_tags, manifests, proxy
-from engine.server.installation import Lacking, of_needs
+from engine.server.installation import Lacking, closing, of_needs
 from engine.server.manifests import MODELS, Deployment
 from engine.server.repository_needs import Needs, needs_of
 
@@ -42,7 +43,7 @@ def write(out: Path, name: str, *, image: str | None, origin: PackageOrigin) -> 
     """
     needs = needs_of(out)
     try:
-        base = image_tags.tag_for(needs.engines, image).address
+        base = image_tags.tag_for(needs.engines, image)
     except Lacking as lacking:
         (out / "README.md").write_text(_readme(out, name, origin, no_image=str(lacking)), "utf-8")
         return
@@ -65,24 +66,30 @@ def write(out: Path, name: str, *, image: str | None, origin: PackageOrigin) -> 
         (out / file).write_text(text, "utf-8")
 
 
-def _dockerfile(base: str, needs: Needs, command: Sequence[str]) -> str:
-    """Return the Dockerfile of an image that has the server and the proxy, for a user without root."""
+def _dockerfile(base: ImageTag, needs: Needs, command: Sequence[str]) -> str:
+    """Return the Dockerfile of an image that has the server and the proxy, for a user without root.
+
+    The image alone starts the server without the proxy, so the endpoints that change the server are closed by a secret
+    that each start draws.
+    """
     words = " \\\n      ".join(shlex.quote(line) for line in sorted(needs.requirements))
     install = [f"RUN pip install --no-cache-dir \\\n      {words}"] if words else []
     probe = json.dumps(["python3", f"{MODELS}/{PROBE}"])
+    closed = closing("$(cat /proc/sys/kernel/random/uuid)", base.release)
+    alone = " ".join(["exec", shlex.join(command), *closed])
     lines = [
         f"# docker build --tag NAME:{manifests.LOCAL_TAG} .",
-        f"FROM {base}",
+        f"FROM {base.address}",
         "# The proxy of the manifests, in the version that the image's Ubuntu has, with its security updates.",
         "# hadolint ignore=DL3008",
         *_NGINX,
         *install,
         f"COPY . {MODELS}",
         f"USER {manifests.USER}",
-        "# HTTP, gRPC and Prometheus' metrics.",
-        "EXPOSE 8000 8001 8002",
+        "# Triton's HTTP, gRPC and metrics for Prometheus; the proxy's HTTP and gRPC.",
+        "EXPOSE 8000 8001 8002 8080 8081",
         f"HEALTHCHECK --start-period=120s --interval=10s --timeout=10s CMD {probe}",
-        f"CMD {json.dumps(list(command))}",
+        f"CMD {json.dumps(['sh', '-c', alone])}",
     ]
     return "\n".join(lines) + "\n"
 

@@ -14,8 +14,10 @@ events { worker_connections 4096; }
 http {
   access_log off;
 @TEMPORARY@
-  limit_conn_zone $server_port zone=all:1m;  # one count for HTTP, one for gRPC
-  limit_conn_zone $binary_remote_addr$server_port zone=client:10m;
+  map $uri $counted { "~^/v2/health/" ""; default $server_port; }  # a full server is ready, and a probe learns it
+  map $counted $client { "" ""; default $binary_remote_addr$server_port; }
+  limit_conn_zone $counted zone=all:1m;  # one count for HTTP, one for gRPC
+  limit_conn_zone $client zone=client:10m;
   limit_conn all @ALL@;          # requests at once; more: 503
   limit_conn client @CLIENT@;        # of one address, also those whose client hung up
   client_max_body_size @BODY@;   # larger: 413. JSON of 96 KiB cannot be nested 100,000 deep
@@ -36,14 +38,21 @@ http {
     listen @HTTP@;
     if ($known = "") { return 404; }
     if ($coded) { return 415; }      # the limit would count compressed bytes
+    if (-f /tmp/draining) { return 421; }
+    proxy_set_header Content-Encoding "";
+    proxy_http_version 1.1;
+    proxy_buffering off;             # pieces of a generated text arrive one by one
+    proxy_ignore_client_abort on;    # Triton works on: the request counts until it is answered
+    proxy_read_timeout 30s;          # a server that does not answer: 504
     location / {
       limit_except GET POST { deny all; }
       proxy_pass http://@TRITON_HTTP@$uri;  # the path that was looked at, not the one that was sent
-      proxy_set_header Content-Encoding "";
-      proxy_http_version 1.1;
-      proxy_buffering off;           # pieces of a generated text arrive one by one
-      proxy_ignore_client_abort on;  # Triton works on: the request counts until it is answered
-      proxy_read_timeout 30s;        # a server that does not answer: 504
+    }
+    error_page 421 = @draining;
+    location @draining {             # before nginx ends: the client connects anew, and so to another server
+      keepalive_timeout 0;
+      limit_except GET POST { deny all; }
+      proxy_pass http://@TRITON_HTTP@$uri;
     }
   }
   server {
