@@ -7,27 +7,12 @@ import socket
 import time
 
 import front
-import numpy as np
 import pytest
+import same
 import triton_server
 from front import ask
 from tritonclient import grpc
 from tritonclient.utils import InferenceServerException
-
-MODEL = """
-import triton_python_backend_utils as triton
-
-
-class TritonPythonModel:
-    def execute(self, requests):
-        given = [triton.get_input_tensor_by_name(each, "x").as_numpy() for each in requests]
-        return [triton.InferenceResponse([triton.Tensor("y", each)]) for each in given]
-"""
-CONFIG = """
-name: "same" backend: "python" max_batch_size: 0
-input { name: "x" data_type: TYPE_INT64 dims: [-1] }
-output { name: "y" data_type: TYPE_INT64 dims: [-1] }
-"""
 
 pytestmark = pytest.mark.slow
 
@@ -35,9 +20,7 @@ pytestmark = pytest.mark.slow
 @pytest.fixture(scope="module")
 def server(environment, tmp_path_factory):
     repository = tmp_path_factory.mktemp("repository")
-    (repository / "same" / "1").mkdir(parents=True)
-    (repository / "same" / "config.pbtxt").write_text(CONFIG)
-    (repository / "same" / "1" / "model.py").write_text(MODEL)
+    same.write(repository)
     with triton_server.serving(environment, repository) as server:
         yield server
 
@@ -53,17 +36,13 @@ def proxy(started):
     return started.port
 
 
-def rows(numbers):
-    return triton_server.inputs(x=np.array(numbers, dtype=np.int64))
-
-
 def test_grpc_passes_and_what_is_too_large_does_not(started):
     with grpc.InferenceServerClient(started.grpc) as client:
         assert client.is_server_ready()
-        assert client.infer("same", rows([1, 2])).as_numpy("y").tolist() == [1, 2]
+        assert client.infer("same", same.rows([1, 2])).as_numpy("y").tolist() == [1, 2]
         with pytest.raises(InferenceServerException, match="413"):
-            client.infer("same", rows([1] * 1_000_000))
-        assert client.infer("same", rows([3])).as_numpy("y").tolist() == [3]
+            client.infer("same", same.rows([1] * 1_000_000))
+        assert client.infer("same", same.rows([3])).as_numpy("y").tolist() == [3]
 
 
 def test_nobody_administers_the_server_by_grpc(started):
