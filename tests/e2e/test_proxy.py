@@ -122,9 +122,7 @@ def test_triton_unpacks_nothing_whatever_a_second_header_says(proxy, server):
     for encodings in (("identity", "gzip"), ("gzip", "identity")):
         headers = [f"Content-Encoding: {each}" for each in encodings]
         with socket.create_connection(("127.0.0.1", proxy), timeout=30) as connection:
-            connection.sendall(
-                f"POST {INFER} HTTP/1.1\r\nHost: a\r\n{headers}Content-Length: {len(body)}\r\n\r\n".encode() + body
-            )
+            connection.sendall(strangers.post(body, *headers, path=INFER))
             status = int(connection.recv(12).split()[1])
         assert status in (415, 500)  # 500: Triton took the packed bytes for JSON
     assert server.ended() is None
@@ -138,9 +136,7 @@ def test_more_requests_at_once_than_the_limit_are_refused(server, tmp_path):
             for _ in range(number):  # the body is still to come, so the request is in work
                 source = (address, 0)
                 waiting = socket.create_connection(("127.0.0.1", port), timeout=30, source_address=source)
-                stack.enter_context(waiting).sendall(
-                    f"POST {INFER} HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\n".encode()
-                )
+                stack.enter_context(waiting).sendall(strangers.head(INFER, "Content-Length: 9"))
 
         def status(address):
             return statuses(port, [address] * 3)[-1]
