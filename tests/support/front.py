@@ -48,10 +48,19 @@ def nginx(server: Server, folder: Path, **limits: int) -> Iterator[Front]:
 
 
 def ask(
-    port: int, method: str, path: str, body: str | bytes | None = None, headers: Mapping[str, str] | None = None
+    port: int,
+    method: str,
+    path: str,
+    body: str | bytes | None = None,
+    headers: Mapping[str, str] | None = None,
+    *,
+    source: str = "127.0.0.1",
 ) -> int | None:
-    """Return the status of the answer; None where there is none. A body that is refused is not sent to its end."""
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+    """Return the status of the answer; None where there is none. A body that is refused is not sent to its end.
+
+    `source` is the client's address.
+    """
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30, source_address=(source, 0))
     try:
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):
             connection.request(method, path, body, dict(headers or {}))
