@@ -2,12 +2,10 @@
 
 import http.client
 import json
-import tempfile
 import threading
 import time
 import urllib.request
 from collections import Counter
-from pathlib import Path
 
 import graphs
 import numpy as np
@@ -19,7 +17,7 @@ from tritonclient import grpc
 from engine.kit.triton.serving import Serving
 from engine.steps.package import Package
 
-pytestmark = [pytest.mark.slow, pytest.mark.whole("tests/server/test_drain.py ends the proxy under load")]
+pytestmark = [pytest.mark.slow, pytest.mark.whole("tests/server/test_manifests.py ends the proxy alone")]
 
 RATE = 200
 THREADS = 8
@@ -43,10 +41,8 @@ def packages(tmp_path_factory):
 
 @pytest.fixture
 def cluster(environment):
-    """A cluster in a folder that nginx's worker may read, who is nobody where root runs the tests."""
-    with tempfile.TemporaryDirectory(prefix="recipe-pods-") as folder:
-        Path(folder).chmod(0o755)
-        cluster = pods.Cluster(environment, Path(folder))
+    with pods.folder_of_all() as folder:
+        cluster = pods.Cluster(environment, folder)
         yield cluster
         cluster.close()
 

@@ -70,7 +70,7 @@ films_postprocess/1/classify.py films_postprocess/1/model.py films_postprocess/1
 films_postprocess/config.pbtxt films_text/1/ensemble.txt films_text/config.pbtxt
 films_tokenizer/1/model.py films_tokenizer/1/settings.json films_tokenizer/1/tokenizer.json
 films_tokenizer/1/tokenizer.py films_tokenizer/1/unread.py films_tokenizer/config.pbtxt
-films_tokenizer/requirements.txt kserve.yaml kubernetes.yaml probe.py sbom.cdx.json
+films_tokenizer/requirements.txt kserve.yaml kubernetes.yaml nginx.conf probe.py sbom.cdx.json servicemonitor.yaml
 """
 
 

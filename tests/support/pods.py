@@ -1,8 +1,8 @@
 """Pods of a package's kubernetes.yaml without Kubernetes: the real Triton and the real nginx, and the end of a pod.
 
-A pod runs the package's own nginx.conf, and ends as the kubelet ends it: the preStop commands of all containers begin at
-once, and each container gets SIGTERM when its own command has ended. Only ports and the folder /tmp differ, because all
-pods are on one machine. The Service is tests/support/service.py.
+A pod runs the package's own nginx.conf, and ends as the kubelet ends it: the preStop commands of all containers begin
+at once, and each container gets SIGTERM when its own command has ended. Only ports and the folder /tmp differ, because
+all pods are on one machine. The Service is tests/support/service.py.
 """
 
 from __future__ import annotations
@@ -14,9 +14,11 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +34,14 @@ from engine.server.repository_needs import needs_of
 
 NGINX = shutil.which("nginx", path="/usr/sbin:/usr/bin:/usr/local/bin")
 READY_SECONDS = 120
+
+
+@contextlib.contextmanager
+def folder_of_all() -> Iterator[Path]:
+    """Yield a folder that nginx's worker may read, who is nobody where root runs the tests."""
+    with tempfile.TemporaryDirectory(prefix="recipe-pods-") as folder:
+        Path(folder).chmod(0o755)
+        yield Path(folder)
 
 
 def pod_of(package: Path) -> dict[str, Any]:
@@ -79,7 +89,8 @@ class Pod:
         until = time.monotonic() + READY_SECONDS
         while front.ask(self.http, "GET", "/v2/health/ready") != 200:
             ended = [name for name, process in self._containers.items() if process.poll() is not None]
-            assert not ended and time.monotonic() < until, (ended, (self._folder / "log").read_text()[-3000:])
+            if ended or time.monotonic() > until:
+                raise AssertionError(f"{ended or 'nothing'} ended: {(self._folder / 'log').read_text()[-3000:]}")
             time.sleep(0.2)
 
     def end(self, *, pre_stop: bool) -> dict[str, float]:
@@ -143,12 +154,10 @@ class Cluster:
         self._publish([old, new])
         later = threading.Timer(self._lag, self._publish, ([new],))
         later.start()
-        ended: Future[dict[str, float]] = Future()
         try:
-            ended.set_result(old.end(pre_stop=pre_stop))
+            return old.end(pre_stop=pre_stop)
         finally:
             later.join()
-        return ended.result()
 
     def close(self) -> None:
         """Leave nothing of the cluster."""
