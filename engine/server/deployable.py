@@ -18,6 +18,17 @@ from engine.server.installation import Lacking, closing, of_needs
 from engine.server.manifests import MODELS, Deployment
 from engine.server.repository_needs import Needs, needs_of
 
+_RUN = """\
+```sh
+docker compose up                       # on this machine: the server behind a proxy
+recipe package RECIPE --push REGISTRY   # the image in a registry; in deploy/, the manifests with its digest
+kubectl apply -f kubernetes.yaml        # on Kubernetes: in each pod the server behind a proxy
+kubectl apply -f servicemonitor.yaml    # where the operator of Prometheus is to read the metrics
+kubectl apply -f kserve.yaml            # or KServe's InferenceService
+```
+
+Clients use port 8000 for HTTP, and 8001 for gRPC. The proxy, `nginx.conf`, refuses bodies of more than 96 KiB.
+Without `recipe`, run `docker build --tag REGISTRY/NAME:TAG .`, push the image, and write its digest into the manifests."""
 _NGINX = (
     "RUN apt-get update \\",
     " && apt-get install --yes --no-install-recommends nginx-light \\",
@@ -106,15 +117,12 @@ def _readme(out: Path, name: str, origin: PackageOrigin, *, no_image: str | None
           for each in entry.inputs),
         *(f"| output `{each.name}` | {_shape(str(each))} |" for each in entry.outputs),
     ]  # fmt: skip
-    run = (
-        [f"There is no Dockerfile: {no_image}. Any Triton that loads the engine serves this folder:", "",
-         "```sh", "tritonserver --model-repository=.", "```"]
-        if no_image is not None
-        else ["```sh", f"docker build --tag {name} .        # Triton's image with the package and its requirements",
-              "docker compose up              # or on this machine, by compose.yaml",
-              "kubectl apply -f kubernetes.yaml   # a Deployment and a Service, once the image is pushed",
-              "kubectl apply -f kserve.yaml       # or KServe's InferenceService", "```"]
-    )  # fmt: skip
+    without_image = f"""\
+There is no Dockerfile: {no_image}. Any Triton that loads the engine serves this folder:
+
+```sh
+tritonserver --model-repository=.
+```"""
     lines = [
         f"# {name}",
         "",
@@ -137,9 +145,10 @@ def _readme(out: Path, name: str, origin: PackageOrigin, *, no_image: str | None
         "",
         "## Run it",
         "",
-        *run,
+        _RUN if no_image is None else without_image,
         "",
-        f"`python3 {PROBE} --url http://127.0.0.1:8000` tells whether each model answers (exit code 0 or 1).",
+        f"`python3 {PROBE}` tells, beside the server, whether each model answers (exit code 0 or 1). In the container",
+        f"`triton` it is in `{MODELS}`.",
         "Metrics for Prometheus are on port 8002, at `/metrics`.",
     ]
     return "\n".join(lines) + "\n"

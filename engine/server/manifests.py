@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 from dataclasses import dataclass
 from typing import Any
@@ -13,6 +14,11 @@ NGINX = "nginx.conf"
 USER = 1000
 """The number of the user `triton-server` in Triton's images."""
 LOCAL_TAG = "local"
+_NOT_PUSHED = (
+    "No registry has this image: `recipe package RECIPE --push REGISTRY` pushes it, and writes this file anew."
+)
+_NO_REGISTRY = "registry.invalid"
+"""A host that no network has. Source: RFC 2606."""
 FILES = ("kubernetes.yaml", "servicemonitor.yaml", "kserve.yaml")
 """The files that name the image of a registry."""
 _PORTS = {"http": 8080, "grpc": 8081, "metrics": 8002}
@@ -63,8 +69,8 @@ class Deployment:
 
     @property
     def image(self) -> str:
-        """An address that no registry can have (RFC 2606), until the image is pushed and has a digest."""
-        return f"registry.invalid/{self.name}:not-pushed"
+        """The address until the image is pushed and has a digest: nobody pulls another image by accident."""
+        return f"{_NO_REGISTRY}/{self.name}:not-pushed"
 
     @property
     def memory(self) -> str:
@@ -111,11 +117,15 @@ def kubernetes(deployment: Deployment) -> str:
     )  # fmt: skip
 
 
+def pushed(text: str, address: str) -> str:
+    """Return a manifest with the address of the pushed image."""
+    return re.sub(rf"{re.escape(_NO_REGISTRY)}/\S+", address, text.replace(f"# {_NOT_PUSHED}\n", ""))
+
+
 def _deployment(deployment: Deployment) -> Document:
-    about = """
+    about = f"""
         kubectl apply -f kubernetes.yaml
-        `image:` can be pulled from nowhere. `recipe package RECIPE --push REGISTRY` pushes the image, and writes these
-        manifests with its digest.
+        {_NOT_PUSHED}
         The HorizontalPodAutoscaler says how many pods there are. A rollout starts a pod before it ends one, so it
         needs room (and a GPU) for one more. The memory limit is a start: measure your load, and replace it.
         A pod ends in this order. The proxy answers, and tells clients to connect anew, until every node knows the new
@@ -203,11 +213,11 @@ def kserve(deployment: Deployment) -> str:
     the name `http1` or `h2c`, no `lifecycle`, and no probe of a container without the port; kserve/kserve, predictor.go
     and predictor_custom.go, for `kserve-container` as the first container.
     """
-    about = """
+    about = f"""
         kubectl apply -f kserve.yaml
-        `image:` can be pulled from nowhere: `recipe package RECIPE --push REGISTRY` writes this file with a digest.
+        {_NOT_PUSHED}
         Knative takes one port, which is the proxy's: clients use HTTP. For gRPC in its place write `name: h2c`,
-        `containerPort: 8081`, and the readiness probe `grpc: {port: 8081}`.
+        `containerPort: 8081`, and the readiness probe `grpc: {{port: 8081}}`.
         Knative itself lets a pod answer what it has taken, and refuses `lifecycle`. In KServe's mode Standard, copy
         `lifecycle` and `terminationGracePeriodSeconds` from kubernetes.yaml: else a rollout loses requests.
     """
