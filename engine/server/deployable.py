@@ -28,7 +28,7 @@ kubectl apply -f kserve.yaml            # or KServe's InferenceService
 ```
 
 Clients use port 8000 for HTTP, and 8001 for gRPC. The proxy, `nginx.conf`, refuses bodies of more than 96 KiB.
-Without `recipe`, run `docker build --tag REGISTRY/NAME:TAG .`, push the image, and write its digest into the manifests."""
+Without `recipe`: `docker build --tag REGISTRY/NAME:TAG .`, push it, and write its digest into the manifests."""
 _NGINX = (
     "RUN apt-get update \\",
     " && apt-get install --yes --no-install-recommends nginx-light \\",
