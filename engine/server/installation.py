@@ -29,7 +29,7 @@ unless `--model-control-mode` says so.
 """
 _CLOSING = ("--http-restricted-api", "--grpc-restricted-protocol")
 _CLOSING_SINCE, _CLOSING_SINCE_IMAGE = (2, 40), (23, 11)
-"""The first Triton with both options, and the release of its image: triton-inference-server/server, pull request 6435."""
+"""The first Triton with both options, and the release of its image (triton-inference-server/server, PR 6435)."""
 _OURS = {
     "--model-repository": "name recipes: recipe serves their packages",
     "--model-store": "name recipes: recipe serves their packages",

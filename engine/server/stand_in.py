@@ -72,8 +72,8 @@ class TritonPythonModel:
     def _alone(self, tensors: dict[str, Any], names: list[str]) -> Any:
         """Return the response to one request.
 
-        A node that fails on the tensors of a request (an id beyond the vocabulary, shapes that do not fit) is a mistake of
-        the client (INVALID_ARG). Any other error of ONNX Runtime is none (INTERNAL).
+        A node that fails on the tensors of a request is a mistake of the client (INVALID_ARG): an id beyond the
+        vocabulary, shapes that do not fit. Any other error of ONNX Runtime is none (INTERNAL).
         """
         from onnxruntime.capi.onnxruntime_pybind11_state import Fail, InvalidArgument
 

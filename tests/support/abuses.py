@@ -64,8 +64,7 @@ from strangers import (
 )
 
 SHARED = {"shared_memory_region": "r", "shared_memory_byte_size": 1 << 40, "shared_memory_offset": 1 << 62}
-SLOW = text("a slow text " * 1_000)
-WHOLE_TEXT = post(SLOW, path=infer(TEXT_MODEL))
+WHOLE_TEXT = post(text(), path=infer(TEXT_MODEL))
 GZIP = "Content-Encoding: gzip"
 LONG = "Inference-Header-Content-Length"
 
