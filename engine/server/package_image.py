@@ -61,15 +61,15 @@ def push(folder: Path, name: str, registry: str) -> str:
         answer = _run([program, "image", "inspect", "--format", "{{json .RepoDigests}}", tagged], failed)
         # Docker leaves out the host of its own registry.
         names = {address, address.removeprefix("docker.io/"), address.removeprefix("docker.io/library/")}
-        told = "".join(each for each in json.loads(answer) if each.partition("@")[0] in names)
+        output = "".join(each for each in json.loads(answer) if each.partition("@")[0] in names)
     else:
         with tempfile.NamedTemporaryFile("r") as file:
             _run([program, "push", "--digestfile", file.name, tagged], failed)
-            told = file.read()
-    given = _DIGEST.search(told)
-    if given is None:
-        raise StepError(f"{Path(program).name} does not tell the digest of {tagged}", [told], "look it up there")
-    return f"{address}@{given[0]}"
+            output = file.read()
+    match = _DIGEST.search(output)
+    if match is None:
+        raise StepError(f"{Path(program).name} does not tell the digest of {tagged}", [output], "look it up there")
+    return f"{address}@{match[0]}"
 
 
 def write_manifests(folder: Path, out: Path, address: str) -> None:

@@ -122,10 +122,10 @@ def test_ports_lead_from_the_service_to_the_proxy_and_the_policy_opens_no_other(
 def test_selectors_find_the_pods():
     labels = of_kind("Deployment")["template"]["metadata"]["labels"]
     spread = of_kind("Deployment")["template"]["spec"]["topologySpreadConstraints"]
-    found = [each["labelSelector"]["matchLabels"] for each in spread]
-    found += [of_kind(kind)["selector"]["matchLabels"] for kind in ("Deployment", "PodDisruptionBudget")]
-    found += [of_kind("Service")["selector"], of_kind("NetworkPolicy")["podSelector"]["matchLabels"]]
-    assert found == [labels] * 6
+    selectors = [each["labelSelector"]["matchLabels"] for each in spread]
+    selectors += [of_kind(kind)["selector"]["matchLabels"] for kind in ("Deployment", "PodDisruptionBudget")]
+    selectors += [of_kind("Service")["selector"], of_kind("NetworkPolicy")["podSelector"]["matchLabels"]]
+    assert selectors == [labels] * 6
     assert of_kind("HorizontalPodAutoscaler")["scaleTargetRef"]["name"] == DEPLOYMENT.name
 
 
