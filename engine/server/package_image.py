@@ -61,11 +61,12 @@ def push(folder: Path, name: str, registry: str) -> str:
         answer = _run([program, "image", "inspect", "--format", "{{json .RepoDigests}}", tagged], failed)
         # Docker leaves out the host of its own registry.
         names = {address, address.removeprefix("docker.io/"), address.removeprefix("docker.io/library/")}
-        output = "".join(each for each in json.loads(answer) if each.partition("@")[0] in names)
+        output = "".join(each for each in json.loads(answer) or [] if each.partition("@")[0] in names)
     else:
-        with tempfile.NamedTemporaryFile("r") as file:
-            _run([program, "push", "--digestfile", file.name, tagged], failed)
-            output = file.read()
+        with tempfile.TemporaryDirectory() as scratch:
+            file = Path(scratch, "digest")
+            _run([program, "push", "--digestfile", str(file), tagged], failed)
+            output = file.read_text("utf-8")
     match = _DIGEST.search(output)
     if match is None:
         raise StepError(f"{Path(program).name} does not tell the digest of {tagged}", [output], "look it up there")
