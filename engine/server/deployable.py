@@ -13,11 +13,14 @@ from engine.client.model_metadata import ModelMetadata
 from engine.kit.triton import config as configs
 from engine.kit.triton.served import PROBE
 from engine.runtimes.triton_images import ImageTag
+from engine.runtimes.triton_tensors import TEXT
 from engine.server import image_tags, manifests, proxy
 from engine.server.installation import Lacking, closing, of_needs
 from engine.server.manifests import MODELS, Deployment
 from engine.server.repository_needs import Needs, needs_of
 
+_TEXTS, _TENSORS = "96k", "4m"
+"""The largest body of a request. JSON of 96 KiB cannot be nested so deep that it ends Triton; images need more."""
 _RUN = """\
 ```sh
 docker compose up                       # on this machine: the server behind a proxy
@@ -27,7 +30,7 @@ kubectl apply -f servicemonitor.yaml    # where the operator of Prometheus is to
 kubectl apply -f kserve.yaml            # or KServe's InferenceService
 ```
 
-Clients use port 8000 for HTTP, and 8001 for gRPC. The proxy, `nginx.conf`, refuses bodies of more than 96 KiB.
+Clients use port 8000 for HTTP, and 8001 for gRPC. The limits are those of the proxy, `nginx.conf`.
 Without `recipe`: `docker build --tag REGISTRY/NAME:TAG .`, push it, and write its digest into the manifests."""
 _NGINX = (
     "RUN apt-get update \\",
@@ -52,11 +55,15 @@ def write(out: Path, name: str, *, image: str | None, origin: PackageOrigin) -> 
     `image` is the server's image in a recipe. Where no image is known to load the package's engines, only README.md is
     written, and it says why. Raises StepError for a configuration that cannot be read.
     """
+    from google.protobuf import json_format
+
     needs = needs_of(out)
+    config = configs.read(out / name, allow_unknown_field=True)
+    entry = ModelMetadata.of_config(json_format.MessageToDict(config, preserving_proto_field_name=True))
     try:
         base = image_tags.tag_for(needs.engines, image)
     except Lacking as lacking:
-        (out / "README.md").write_text(_readme(out, name, origin, no_image=str(lacking)), "utf-8")
+        (out / "README.md").write_text(_readme(entry, needs, origin, no_image=str(lacking)), "utf-8")
         return
     deployment = Deployment(
         name=name.replace("_", "-").replace(".", "-").lower(),
@@ -65,9 +72,9 @@ def write(out: Path, name: str, *, image: str | None, origin: PackageOrigin) -> 
         command=("tritonserver", f"--model-repository={MODELS}", *of_needs(needs, MODELS)),
     )
     files = {
-        "README.md": _readme(out, name, origin, no_image=None),
+        "README.md": _readme(entry, needs, origin, no_image=None),
         "Dockerfile": _dockerfile(base, needs, deployment.command),
-        manifests.NGINX: proxy.nginx(),
+        manifests.NGINX: proxy.nginx(body=_TEXTS if entry.input(TEXT) else _TENSORS),
         "compose.yaml": manifests.compose(deployment),
         "kubernetes.yaml": manifests.kubernetes(deployment),
         "servicemonitor.yaml": manifests.service_monitor(deployment),
@@ -105,11 +112,7 @@ def _dockerfile(base: ImageTag, needs: Needs, command: Sequence[str]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _readme(out: Path, name: str, origin: PackageOrigin, *, no_image: str | None) -> str:
-    from google.protobuf import json_format
-
-    config = configs.read(out / name, allow_unknown_field=True)
-    entry = ModelMetadata.of_config(json_format.MessageToDict(config, preserving_proto_field_name=True))
+def _readme(entry: ModelMetadata, needs: Needs, origin: PackageOrigin, *, no_image: str | None) -> str:
     tensors = [
         "| tensor | type and shape |",
         "|---|---|",
@@ -124,9 +127,9 @@ There is no Dockerfile: {no_image}. Any Triton that loads the engine serves this
 tritonserver --model-repository=.
 ```"""
     lines = [
-        f"# {name}",
+        f"# {entry.name}",
         "",
-        f"A model repository for NVIDIA Triton. Clients call `{name}`, task: {origin.task}.",
+        f"A model repository for NVIDIA Triton. Clients call `{entry.name}`, task: {origin.task}.",
         "",
         "## Ask it",
         "",
@@ -140,7 +143,7 @@ tritonserver --model-repository=.
         "",
         f"- model: `{origin.source}`, revision: {origin.revision}",
         f"- runtime: `{origin.runtime}`",
-        "- models in this folder: " + ", ".join(f"`{each}`" for each in needs_of(out).models),
+        "- models in this folder: " + ", ".join(f"`{each}`" for each in needs.models),
         "- licences: `NOTICE`; everything that went in: `sbom.cdx.json`",
         "",
         "## Run it",

@@ -18,8 +18,10 @@ http {
   map $counted $client { "" ""; default $binary_remote_addr$server_port; }
   limit_conn_zone $counted zone=all:1m;  # one count for HTTP, one for gRPC
   limit_conn_zone $client zone=client:10m;
+  limit_req_zone $client zone=rate:10m rate=@RATE@r/s;
   limit_conn all @ALL@;          # requests at once; more: 503
-  limit_conn client @CLIENT@;        # of one address, also those whose client hung up
+  limit_conn client @CLIENT@;         # of one address, also those whose client hung up
+  limit_req zone=rate burst=50 nodelay;  # of one address in a second, also those that it cancels
   client_max_body_size @BODY@;   # larger: 413. JSON of 96 KiB cannot be nested 100,000 deep
   client_body_buffer_size 128k;
   client_header_timeout 10s;   # a client that sends slowly: 408
@@ -83,19 +85,21 @@ def nginx(
     triton_http: str = "127.0.0.1:8000",
     triton_grpc: str = "127.0.0.1:8001",
     of_all: int = 200,
-    of_one_client: int = 16,
+    of_one_client: int = 8,
+    rate: int = 500,
     body: str = "96k",
 ) -> str:
     """Return the text of nginx.conf.
 
     `http` and `grpc` are where nginx listens: PORT or ADDRESS:PORT. `triton_http` and `triton_grpc` are ADDRESS:PORT of
     the server. `of_all` and `of_one_client` are how many requests of all clients and of one address may be in work at
-    once, for HTTP and for gRPC each. `body` is the largest body, as nginx writes sizes.
+    once, for HTTP and for gRPC each; `rate` is how many requests one address may send in a second. `body` is the
+    largest body, as nginx writes sizes.
     """
     folders = [f"  {each}_temp_path /tmp/nginx_{each};" for each in _TEMPORARY]
     values = {
-        "TEMPORARY": "\n".join(folders), "ALL": str(of_all), "CLIENT": str(of_one_client), "BODY": body,
-        "HTTP": http, "GRPC": grpc, "TRITON_HTTP": triton_http, "TRITON_GRPC": triton_grpc,
+        "TEMPORARY": "\n".join(folders), "ALL": str(of_all), "CLIENT": str(of_one_client), "RATE": str(rate),
+        "BODY": body, "HTTP": http, "GRPC": grpc, "TRITON_HTTP": triton_http, "TRITON_GRPC": triton_grpc,
     }  # fmt: skip
     text = _TEXT
     for name, value in values.items():

@@ -8,6 +8,7 @@ import re
 import subprocess
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import front
 import pod_security
@@ -173,12 +174,14 @@ class Upstream(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
     def do_POST(self):
-        body = self.rfile.read(int(self.headers["Content-Length"]))
+        body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
         time.sleep(3 if "slow" in self.path else 0)
         self.send_response(200)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         self.wfile.write(body)
+
+    do_GET = do_POST  # noqa: N815 - the name is that of http.server
 
     def log_message(self, *_):
         pass
@@ -186,15 +189,16 @@ class Upstream(http.server.BaseHTTPRequestHandler):
 
 @pytest.fixture
 def drained(tmp_path_factory):
-    """An nginx before a server, and what the manifests run before it ends: the number of its port, and the commands."""
+    """An nginx that takes one request at once, and what the manifests run before it ends: its port, and the commands."""
     if pods.NGINX is None:
         pytest.skip("nginx is not installed (apt: nginx-light)")
     upstream = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Upstream)
     threading.Thread(target=upstream.serve_forever).start()
     free = ports.free()
     text = proxy.nginx(
-        http=f"127.0.0.1:{free.http}", grpc=f"127.0.0.1:{free.grpc}", triton_http=f"127.0.0.1:{upstream.server_port}"
-    )
+        http=f"127.0.0.1:{free.http}", grpc=f"127.0.0.1:{free.grpc}", triton_http=f"127.0.0.1:{upstream.server_port}",
+        of_all=1,
+    )  # fmt: skip
     with pods.folder_of_all() as folder:
         (folder / "nginx.conf").write_text(text.replace("/tmp/", f"{folder}/"))
         both = containers(pod_specs()["kubernetes.yaml"])
@@ -230,3 +234,13 @@ def test_a_proxy_that_ends_tells_clients_to_connect_anew_and_answers_what_it_has
     assert ask(slow, "slow") == "close"  # it was sent before, and is answered after the proxy took its last connection
     assert ending["proxy"].wait(30) == ending["triton"].wait(30) == process.wait(30) == 0
     assert front.ask(port, "GET", "/v2/health/ready") is None
+
+
+def test_a_proxy_that_is_full_is_ready(drained):
+    port, _, _ = drained
+    with ThreadPoolExecutor(1) as threads:
+        slow = threads.submit(front.ask, port, "POST", "/v2/models/slow/infer", "x")
+        time.sleep(0.5)
+        assert front.ask(port, "POST", "/v2/models/fast/infer", "x") == 503
+        assert front.ask(port, "GET", "/v2/health/ready") == 200
+    assert slow.result() == 200

@@ -85,6 +85,7 @@ def test_a_text_model_comes_validated_with_its_tokenizer_and_an_ensemble(text, p
     assert config(out, "films_tokenizer").backend == "python"
     assert config(out, "films_text").platform == "ensemble"
     assert (out / "films" / "1" / "model.onnx").samefile(text[0] / "model.onnx")
+    assert "client_max_body_size 96k;" in (out / "nginx.conf").read_text()
 
 
 def test_the_same_inputs_give_the_same_bytes(text, tmp_path):

@@ -35,8 +35,8 @@ class TritonPythonModel:
     def execute(self, requests: list[Any]) -> list[Any]:
         """Answer each request: what is wrong with one is no fault of the others.
 
-        A ValueError or IndexError of the work is a mistake of the client (INVALID_ARG: HTTP 400): its tensors do not fit
-        the work or each other. Any other exception is none (500).
+        A ValueError or IndexError of the work is a mistake of the client (INVALID_ARG: HTTP 400), whose tensors do not
+        fit. Any other exception is none (500).
         """
         waited = len(requests) > 1 or time.monotonic() < self.ended + _AT_ONCE
         tracked = [_Tracked(request, cache(request.is_cancelled) if waited else _not_cancelled) for request in requests]
