@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from engine.commands import amounts, options
-from engine.errors import Exit
+from engine.errors import Exit, UsageError
 
 if TYPE_CHECKING:
     from engine.api import Session
@@ -25,7 +25,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     push = "build the image, push it to HOST[:PORT][/FOLDER], and write manifests with its digest"
     parser.add_argument("--push", metavar="REGISTRY", type=registry, help=push)
     where = "where the manifests of a pushed image go (default: deploy/)"
-    parser.add_argument("--manifests", metavar="DIR", type=Path, default=Path("deploy"), help=where)
+    parser.add_argument("--manifests", metavar="DIR", type=Path, help=where)
     options.add_json(parser)
     add_building(parser, locked="build only what the recipe's lock says, else exit 2")
 
@@ -52,6 +52,10 @@ def run(arguments: argparse.Namespace) -> Exit:
     from engine import api
     from engine.server import package_image
 
+    if arguments.manifests and not arguments.push:
+        raise UsageError(
+            "--manifests needs --push REGISTRY", hint="the package's own folder has manifests without a digest"
+        )
     if arguments.image or arguments.push:
         package_image.builder()  # no image is an error before any build
     finished = build(arguments, api.session(arguments.recipes, **options.reading(arguments)))
@@ -63,7 +67,7 @@ def run(arguments: argparse.Namespace) -> Exit:
         if arguments.image or arguments.push:
             row["image"] = package_image.build(folder)
         if arguments.push:
-            manifests = arguments.manifests / variant
+            manifests = (arguments.manifests or Path("deploy")) / variant
             row |= {"image": package_image.push(folder, row["image"], arguments.push), "manifests": str(manifests)}
             package_image.write_manifests(folder, manifests, row["image"])
         rows.append(row)

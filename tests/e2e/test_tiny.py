@@ -125,6 +125,7 @@ def test_the_package_is_named_and_its_image_built_by_docker(project, tmp_path):
     assert pushed == f"{folder}: the image {image}, manifests in deploy/tiny\n"
     assert f"image: {image}" in (project.folder / "deploy" / "tiny" / "kubernetes.yaml").read_text()
     assert "write HOST[:PORT][/FOLDER]" in project("package", "r.yaml", "--push", "https://r", expect=2).stderr
+    assert "--manifests needs --push" in project("package", "r.yaml", "--manifests", "m", expect=2).stderr
     (home / "silent").touch()
     failed = project("package", "r.yaml", "--image", expect=1)
     assert "no image can be built on this machine" in failed.stderr

@@ -189,7 +189,7 @@ class Upstream(http.server.BaseHTTPRequestHandler):
 
 @pytest.fixture
 def drained(tmp_path_factory):
-    """An nginx that takes one request at once, and what the manifests run before it ends: its port, and the commands."""
+    """An nginx that takes one request at once: its port, what the manifests run before it ends, and its process."""
     if pods.NGINX is None:
         pytest.skip("nginx is not installed (apt: nginx-light)")
     upstream = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Upstream)
