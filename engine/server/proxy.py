@@ -48,7 +48,7 @@ http {
       proxy_read_timeout 30s;        # a server that does not answer: 504
     }
   }
-  server {
+  server {                     # strangers may cancel calls: for them, only before Triton 25.06 or later
     listen @GRPC@ http2;
     if ($known = "") { return 404; }
     if ($coded_message) { return 415; }
