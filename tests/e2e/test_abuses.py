@@ -49,6 +49,7 @@ def repository(tmp_path_factory):
 def server(repository, environment):
     with triton_server.serving(environment, repository) as server:
         yield server
+        assert server.ended() is None, server.last_words()
 
 
 @pytest.fixture(scope="module")
@@ -117,6 +118,20 @@ def test_the_server_lives_and_answers_others(server, proxy, abuse, request):
 
 def test_there_are_as_many_abuses_as_were_promised():
     assert len(abuses.ABUSES) >= 60
+
+
+@pytest.mark.whole
+def test_calls_of_grpc_that_are_cancelled_end_this_triton_as_the_page_says(repository, environment, tmp_path):
+    """Where it does not any more, the page and the comment in the configuration are to be changed."""
+    with triton_server.serving(environment, repository) as server, front.nginx(server, tmp_path) as proxy:
+        assert server.version == "2.51.0"
+        with stranger("a deadline of no time", proxy) as process:
+            process.send_signal(signal.SIGCONT)
+            for _ in range(1200):
+                if server.ended() is not None:
+                    break
+                time.sleep(0.1)
+        assert server.ended() == 128 + signal.SIGSEGV
 
 
 @pytest.mark.whole
