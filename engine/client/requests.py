@@ -141,7 +141,7 @@ def _settings(
 
     settings: dict[str, np.ndarray] = {}
     if max_new_tokens is not None:
-        settings[MAX_NEW_TOKENS] = np.array([max_new_tokens], dtype=np.int32)
+        settings[MAX_NEW_TOKENS] = np.array([max_new_tokens])
     if stop:
         settings[STOP] = np.array([each.encode() for each in stop], dtype=object)
     for name in settings:
@@ -150,7 +150,8 @@ def _settings(
             raise UsageError(f"{model.name} does not generate text: {option} has no effect on it")
     rows = max(len(request.rows), 1)
     batched = {tensor.name for tensor in model.inputs if len(tensor.shape) > 1}
-    return {name: np.tile(value, (rows, 1)) if name in batched else value for name, value in settings.items()}
+    arrays = {name: np.tile(value, (rows, 1)) if name in batched else value for name, value in settings.items()}
+    return {name: _of_array(_input(model, name), array) for name, array in arrays.items()}
 
 
 def _input(model: ModelMetadata, name: str) -> TensorMetadata:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from engine.commands import amounts, options
-from engine.errors import Exit
+from engine.errors import Exit, UsageError
 
 if TYPE_CHECKING:
     from engine.api import Session
@@ -21,8 +22,21 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `recipe package`."""
     options.add_recipes(parser)
     parser.add_argument("--image", action="store_true", help="build the image of the package's Dockerfile, too")
+    push = "build the image, push it to HOST[:PORT][/FOLDER], and write manifests with its digest"
+    parser.add_argument("--push", metavar="REGISTRY", type=registry, help=push)
+    where = "where the manifests of a pushed image go (default: deploy/)"
+    parser.add_argument("--manifests", metavar="DIR", type=Path, help=where)
     options.add_json(parser)
     add_building(parser, locked="build only what the recipe's lock says, else exit 2")
+
+
+def registry(text: str) -> str:
+    """Return a registry as `--push` takes it: HOST[:PORT][/FOLDER]. Raises ArgumentTypeError."""
+    if not re.fullmatch(r"[A-Za-z0-9.-]+(:\d+)?(/[a-z0-9._-]+)*", text):
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is no registry: write HOST[:PORT][/FOLDER], as registry.example.com/ml"
+        )
+    return text
 
 
 def add_building(parser: argparse.ArgumentParser, *, locked: str) -> None:
@@ -34,21 +48,32 @@ def add_building(parser: argparse.ArgumentParser, *, locked: str) -> None:
 
 
 def run(arguments: argparse.Namespace) -> Exit:
-    """Build the package of each recipe; print its folder, and with `--image` the name of its image."""
+    """Build the package of each recipe; print its folder, and the name of its image where one was built or pushed."""
     from engine import api
-    from engine.server import container
+    from engine.server import package_image
 
-    if arguments.image:
-        container.image_builder()  # no image is an error before any build
+    if arguments.manifests and not arguments.push:
+        raise UsageError(
+            "--manifests needs --push REGISTRY", hint="the package's own folder has manifests without a digest"
+        )
+    if arguments.image or arguments.push:
+        package_image.builder()  # no image is an error before any build
     finished = build(arguments, api.session(arguments.recipes, **options.reading(arguments)))
     if finished.exit != Exit.OK:
         return finished.exit
     rows = []
     for variant, folder in finished.packages.items():
-        image = container.build_image(folder) if arguments.image else None
-        rows.append({"recipe": variant, "package": str(folder), **({"image": image} if image else {})})
+        row = {"recipe": variant, "package": str(folder)}
+        if arguments.image or arguments.push:
+            row["image"] = package_image.build(folder)
+        if arguments.push:
+            manifests = (arguments.manifests or Path("deploy")) / variant
+            row |= {"image": package_image.push(folder, row["image"], arguments.push), "manifests": str(manifests)}
+            package_image.write_manifests(folder, manifests, row["image"])
+        rows.append(row)
         if not arguments.json:
-            print(folder if image is None else f"{folder}: the image {image}")
+            labels = {"image": ": the image ", "manifests": ", manifests in "}
+            print(folder, *(f"{label}{row[key]}" for key, label in labels.items() if key in row), sep="")
     if arguments.json:
         print(json.dumps(rows, ensure_ascii=False, indent=1))
     return Exit.OK

@@ -1,9 +1,8 @@
-"""Containers: Triton in an image of docker or podman whose TensorRT fits, and the image of a package."""
+"""Containers: Triton in an image of docker or podman whose TensorRT fits."""
 
 from __future__ import annotations
 
 import os
-import shlex
 import shutil
 import sys
 from collections.abc import Mapping, Sequence
@@ -11,7 +10,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from engine import digest
-from engine.errors import StepError
 from engine.machine import programs
 from engine.server import image_tags
 from engine.server.installation import Installation, Lacking, Launch, ServerSetup, options
@@ -25,12 +23,10 @@ _DERIVED = "recipe-triton"
 _SHARED_MEMORY = "1g"
 """The size of the container's /dev/shm, through which the python backend passes tensors: docker's 64 MB are too few."""
 _MODELS = "/models"
-_ANSWER_SECONDS, _PULL_SECONDS = 20, 7200
+_ANSWER_SECONDS, PULL_SECONDS = 20, 7200
 """Seconds that docker may take for a query, and for pulling or building an image of several gigabytes."""
 _DIGEST_LENGTH = 12
 """The number of characters that the tag of a derived image takes from a digest."""
-BUILDERS = (*TOOLS, "buildah")
-_LINES = 5
 
 
 @dataclass(frozen=True)
@@ -53,7 +49,7 @@ class InContainer(Installation):
             f"--volume={setup.repository}:{_MODELS}:ro",
             *(f"--volume={folder}:{folder}:ro" for folder in targets(setup.repository)),
             *(_GPUS[Path(self.tool).name] if setup.needs.gpu else ()),
-            self.image, "tritonserver", *options(setup, _MODELS, inside),
+            self.image, "tritonserver", *options(setup, _MODELS, inside, self.version),
         ]  # fmt: skip
         return Launch(command, dict(os.environ), afterwards=[[self.tool, "rm", "--force", name]])
 
@@ -116,39 +112,11 @@ def _fetch(tool: str, base: str, image: str, dockerfile: str) -> None:
     """Pull Triton's image `base`, and build the derived `image` from it. Raises Lacking where that fails."""
     print(f"{Path(tool).name} fetches {base}, several gigabytes; `--server pip` needs none", file=sys.stderr)
     if not _has(tool, base):
-        done = programs.run([tool, "pull", base], seconds=_PULL_SECONDS)
+        done = programs.run([tool, "pull", base], seconds=PULL_SECONDS)
         if done.returncode:
             raise Lacking(f"{base} cannot be pulled: {programs.last_line(done)}")
     if image != base:
-        done = programs.run([tool, "build", "--tag", image, "-"], seconds=_PULL_SECONDS, text=dockerfile)
+        done = programs.run([tool, "build", "--tag", image, "-"], seconds=PULL_SECONDS, text=dockerfile)
         if done.returncode:
             why = f"an image with the packages of the python models cannot be built: {programs.last_line(done)}"
             raise Lacking(why)
-
-
-def image_builder() -> str:
-    """Return the path of the first of docker, podman and buildah that answers. Raises StepError where none does."""
-    try:
-        return tool(BUILDERS)
-    except Lacking as reason:
-        raise StepError(
-            "no image can be built on this machine", [str(reason)],
-            "where docker is, run in the package's folder: docker build --tag NAME .",
-        ) from None  # fmt: skip
-
-
-def build_image(folder: Path) -> str:
-    """Build the image of a package; return its name. Raises StepError without a Dockerfile, and where that fails."""
-    import yaml
-
-    manifest = folder / "compose.yaml"
-    if not (folder / "Dockerfile").is_file() or not manifest.is_file():
-        raise StepError("the package has no Dockerfile", [str(folder)], f"{folder / 'README.md'} says why")
-    [service] = yaml.safe_load(manifest.read_text("utf-8"))["services"].values()
-    name = str(service["image"])
-    command = [image_builder(), "build", "--tag", name, str(folder)]
-    done = programs.run(command, seconds=_PULL_SECONDS)
-    if done.returncode:
-        lines = (done.stderr.strip() or done.stdout.strip() or f"exit {done.returncode}").splitlines()[-_LINES:]
-        raise StepError(f"{Path(command[0]).name} cannot build the image {name}", lines, f"run {shlex.join(command)}")
-    return name

@@ -11,12 +11,16 @@ _SHOWN = 12
 """The largest number of lines of a server's log that an error shows."""
 _SIGNALLED = 128
 """A shell's exit code of a process that signal n ended is 128 + n."""
-_KILLED = _SIGNALLED + 9
-"""The exit code of a process that SIGKILL ended."""
+_KILLED, _BUS_ERROR = _SIGNALLED + 9, _SIGNALLED + 7
+"""The exit codes of a process that SIGKILL ended, and SIGBUS: it wrote to a page of /dev/shm that has no room."""
 _POLLED = re.compile(r"Poll failed for model directory '([^']+)': (.+)")
 _TAKEN = re.compile(r"(?i)already in use|port is already allocated")
 _SILENT = re.compile(r"^\s*[+|]|\.cc:\d+\]\s*$")
 """Lines of a server's log without a message: rows of tables, and the empty log lines above the tables."""
+_FULL = (
+    "/dev/shm is full: each instance of the python backend needs 1 MB of it and room for its tensors; make it larger"  # noqa: S108
+    " (docker: --shm-size=1g; Kubernetes: an emptyDir of medium Memory)"
+)
 _MEANINGS = (
     (re.compile(r"No module named '([\w.]+)'"), "the Python of the server lacks {}: install it there"),
     (_TAKEN, "another program took the port"),
@@ -27,7 +31,7 @@ _MEANINGS = (
     ),
     (
         re.compile(r"(?i)No space left on device|Failed to (?:initialize|create) shared memory"),
-        "/dev/shm is full: the python backend passes tensors through it",  # noqa: S108 - the user's
+        _FULL,
     ),
     (re.compile(r"(?i)serialization assertion .*version|engine plan .*not compatible"),
      "the engine was built by another version of TensorRT than the server has"),
@@ -59,6 +63,8 @@ def hint_after_end(code: int, lines: Sequence[str]) -> str:
     """Return the hint for a server that ended by itself, by its exit code and the last lines of its log."""
     if code == _KILLED:
         return "the server was killed; if memory ran out, the kernel did it (see `dmesg`): start the server again"
+    if code == _BUS_ERROR:
+        return _FULL
     return meaning(lines) or "the server's log says more; start the server again"
 
 

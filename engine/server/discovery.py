@@ -76,7 +76,7 @@ class OnPath(Installation):
 
     def launch(self, setup: ServerSetup) -> Launch:
         """Return the command with all environment variables of the user: the server may need any of them."""
-        command = [self.program, *options(setup, str(setup.repository), setup.ports)]
+        command = [self.program, *options(setup, str(setup.repository), setup.ports, self.version)]
         command += [f"--backend-directory={self.backends}"]
         caches = self.backends.parent / "caches"
         if setup.needs.cached and caches.is_dir():

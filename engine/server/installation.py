@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import secrets
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -19,6 +21,15 @@ _CACHE_BYTES = 256 << 20
 """The size of the server's cache of responses: 256 MiB for all models together."""
 _EXIT_SECONDS = 10
 """How many seconds Triton waits for requests in progress when it is asked to end."""
+_CLOSED = "shared-memory,trace,logging"
+"""Endpoints by which a client changes the server: a region of the python backend, overwritten, ends Triton 2.51.
+
+`model-repository` is not among them: its index is how clients learn the models, and Triton loads none at run time
+unless `--model-control-mode` says so.
+"""
+_CLOSING = ("--http-restricted-api", "--grpc-restricted-protocol")
+_CLOSING_SINCE, _CLOSING_SINCE_IMAGE = (2, 40), (23, 11)
+"""The first Triton with both options, and the release of its image (triton-inference-server/server, PR 6435)."""
 _OURS = {
     "--model-repository": "name recipes: recipe serves their packages",
     "--model-store": "name recipes: recipe serves their packages",
@@ -89,8 +100,9 @@ class Installation(ABC):
         """Write the server's files into its folder; return the command that starts it. Raises Lacking or OSError."""
 
 
-def options(setup: ServerSetup, repository: str, ports: Ports) -> list[str]:
-    """Return the options of `tritonserver` that every kind of server takes."""
+def options(setup: ServerSetup, repository: str, ports: Ports, version: str = "") -> list[str]:
+    """Return the options of `tritonserver` that every kind of server takes; `version` is Triton's or its image's."""
+    by_user = {word.partition("=")[0] for word in setup.further}
     return [
         f"--model-repository={repository}",
         *(f"--{name}-address={_of_libevent(ports)}" for name in ("http", "metrics")),
@@ -104,6 +116,7 @@ def options(setup: ServerSetup, repository: str, ports: Ports) -> list[str]:
         f"--exit-timeout-secs={_EXIT_SECONDS}",
         f"--backend-config=python,shm-region-prefix-name={setup.name}_",
         *of_needs(setup.needs, repository),
+        *(word for word in closing(secrets.token_hex(), version) if word.partition("=")[0] not in by_user),
         *setup.further,
     ]
 
@@ -119,6 +132,19 @@ def of_needs(needs: Needs, repository: str) -> list[str]:
         *([f"--backend-config=tensorrt,plugins={';'.join(plugins)}"] if plugins else []),
         *([f"--cache-config=local,size={_CACHE_BYTES}"] if needs.cached else []),
     ]
+
+
+def closing(secret: str, version: str = "") -> list[str]:
+    """Return the options that close shared memory, traces and logging to all clients that do not send `secret`.
+
+    `version` is Triton's (`2.51.0`) or its image's (`24.10-py3`). A Triton that lacks the options gets none; one of an
+    unknown version gets them.
+    """
+    numbers = tuple(int(number) for number in re.findall(r"\d+", version)[:2])
+    first = _CLOSING_SINCE_IMAGE if numbers >= _CLOSING_SINCE_IMAGE[:1] else _CLOSING_SINCE
+    if numbers and numbers < first:
+        return []
+    return [f"{option}={_CLOSED}:recipe={secret}" for option in _CLOSING]
 
 
 def _of_libevent(ports: Ports) -> str:

@@ -59,7 +59,7 @@ class Packaged(Installation):
         libraries = [str(site / "nvidia_pytriton.libs"), *_libpython_folder()]
         command = [
             str(home / "bin" / "tritonserver"),
-            *options(setup, str(setup.repository), setup.ports),
+            *options(setup, str(setup.repository), setup.ports, self.version),
             f"--backend-directory={backends}",
             f"--cache-directory={home / 'caches'}",
         ]

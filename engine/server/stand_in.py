@@ -70,11 +70,17 @@ class TritonPythonModel:
         return [_response({name: outputs[name][index] for name in listed}) for index, listed in enumerate(names)]
 
     def _alone(self, tensors: dict[str, Any], names: list[str]) -> Any:
-        """Return the response to one request."""
+        """Return the response to one request.
+
+        A node that fails on the tensors of a request is a mistake of the client (INVALID_ARG): an id beyond the
+        vocabulary, shapes that do not fit. Any other error of ONNX Runtime is none (INTERNAL).
+        """
+        from onnxruntime.capi.onnxruntime_pybind11_state import Fail, InvalidArgument
+
         try:
             return _response(dict(zip(names, self.session.run(names, tensors), strict=True)))
         except Exception as error:  # noqa: BLE001 - any error of ONNX Runtime is the response to the request
-            return _refusal(str(error))
+            return _refusal(str(error), of_client=isinstance(error, (Fail, InvalidArgument, ValueError)))
 
     def value(self, tensor: Any) -> Any:
         """Return an input as ONNX Runtime takes it: Triton passes texts as bytes, ONNX Runtime takes str."""
@@ -96,7 +102,8 @@ def _response(tensors: dict[str, Any]) -> Any:
     )
 
 
-def _refusal(text: str) -> Any:
+def _refusal(text: str, *, of_client: bool) -> Any:
     import triton_python_backend_utils as triton
 
-    return triton.InferenceResponse(error=triton.TritonError(text))
+    codes = triton.TritonError
+    return triton.InferenceResponse(error=codes(text, codes.INVALID_ARG if of_client else codes.INTERNAL))

@@ -39,7 +39,9 @@ class TritonPythonModel:
                 results = self.request.infer({tensor.name(): tensor.as_numpy() for tensor in request.inputs()})
                 tensors = [triton.Tensor(name, results[name].copy()) for name in request.requested_output_names()]
             except Exception as error:  # noqa: BLE001 - any error of OpenVINO is the response to the request
-                responses.append(triton.InferenceResponse(error=triton.TritonError(str(error))))
+                # OpenVINO has one class of errors; a model that was compiled fails on tensors that do not fit it.
+                refusal = triton.TritonError(str(error), triton.TritonError.INVALID_ARG)
+                responses.append(triton.InferenceResponse(error=refusal))
                 continue
             responses.append(triton.InferenceResponse(tensors))
         return responses

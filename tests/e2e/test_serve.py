@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+import urllib.error
 import urllib.request
 from pathlib import Path
 
@@ -16,6 +17,7 @@ import graphs
 import pytest
 from program import Program
 from tritonclient import grpc
+from tritonclient.utils import InferenceServerException
 
 from engine.errors import UsageError
 from engine.server import keeper, ports, scratch
@@ -51,9 +53,10 @@ def project(tmp_path_factory, environment):
 class Served:
     """`recipe serve --json` in a process of its own, once it is ready."""
 
-    def __init__(self, project, *words):
+    def __init__(self, project, *words, further=()):
         self.project = project
-        self.process = project.start("serve", *words, "--json", stderr=subprocess.PIPE, start_new_session=True)
+        words = (*words, "--json", *(("--", *further) if further else ()))
+        self.process = project.start("serve", *words, stderr=subprocess.PIPE, start_new_session=True)
         line = self._line(PATIENCE)
         self.status = json.loads(line) if line else {}
         if self.status.get("state") != "ready":
@@ -188,6 +191,50 @@ def test_a_killed_server_is_said_and_cleared_and_served_again(project):
         os.kill(again.process.pid, signal.SIGKILL)  # nobody is left to stop the server but its keeper
         assert again.process.wait(PATIENCE) == -signal.SIGKILL
         assert gone(again.left) == []
+
+
+@pytest.mark.whole("test_two_packages_in_one_repository_are_served_shown_and_cleared")
+def test_a_small_dev_shm_is_named_with_what_makes_it_larger(project):
+    if subprocess.run(["unshare", "-m", "true"], check=False).returncode:
+        pytest.skip("this user may not mount file systems in a namespace of its own")
+    mount = 'mount -t tmpfs -o size=64k tmpfs /dev/shm && exec "$@"'
+    command = ["unshare", "-m", "sh", "-c", mount, "sh", sys.executable, "-m", "engine", "serve", "plain.yaml"]
+    done = subprocess.run(
+        [*command, "--server", "pip"], cwd=project.folder, env=project.environment, capture_output=True, text=True,
+        timeout=PATIENCE, check=False,
+    )  # fmt: skip
+    assert done.returncode == 1
+    assert "Triton cannot load plain" in done.stderr
+    assert "/dev/shm is full: each instance of the python backend needs 1 MB" in done.stderr
+    assert "--shm-size=1g" in done.stderr
+
+
+def test_a_stranger_changes_nothing_of_a_server_and_the_user_opens_it_by_an_option(project):
+    """The stranger asks for the region through which Triton and the model's own process talk."""
+    with Served(project, "plain.yaml", "--server", "pip") as served:
+        region = served.shared_memory()[0].name
+        with grpc.InferenceServerClient(served.status["grpc"].removeprefix("grpc://")) as client:
+            for administer in (
+                lambda: client.register_system_shared_memory("stolen", f"/{region}", 8),
+                lambda: client.update_trace_settings(settings={"trace_rate": "1"}),
+                lambda: client.update_log_settings({"log_verbose_level": 9}),
+            ):
+                with pytest.raises(InferenceServerException, match="This protocol is restricted"):
+                    administer()
+        for path in ("systemsharedmemory/region/stolen/register", "trace/setting", "logging"):
+            body = json.dumps({"key": f"/{region}", "offset": 0, "byte_size": 8}).encode()
+            with pytest.raises(urllib.error.HTTPError) as refused:
+                urllib.request.urlopen(f"{served.status['http']}/v2/{path}", body, timeout=PATIENCE)
+            assert refused.value.code == 403
+        assert served.ask("plain")
+    closed = "trace,logging:admin=secret"
+    opened = (f"--http-restricted-api={closed}", f"--grpc-restricted-protocol={closed}")
+    with Served(project, "plain.yaml", "--server", "pip", further=opened) as served:
+        client = grpc.InferenceServerClient(served.status["grpc"].removeprefix("grpc://"))
+        assert not client.get_system_shared_memory_status().regions
+        with pytest.raises(InferenceServerException, match="restricted"):
+            client.get_log_settings()
+        client.close()
 
 
 @pytest.mark.whole("test_two_packages_in_one_repository_are_served_shown_and_cleared")

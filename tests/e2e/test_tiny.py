@@ -118,12 +118,18 @@ def test_the_package_is_named_and_its_image_built_by_docker(project, tmp_path):
     fake_docker.install(tmp_path / "bin", home)
     project.environment |= {"FAKE_DOCKER": str(home), "PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}"}
     [row] = json.loads(project("package", "r.yaml", "--image", "--json", expect=0).stdout)
-    assert row == {"recipe": "tiny", "package": folder, "image": "tiny-text"}
-    assert fake_docker.calls(home)[-1]["words"] == ["build", "--tag", "tiny-text", folder]
+    assert row == {"recipe": "tiny", "package": folder, "image": "tiny-text:local"}
+    assert fake_docker.calls(home)[-1]["words"] == ["build", "--tag", "tiny-text:local", folder]
+    pushed = project("package", "r.yaml", "--push", "registry.example.com/ml", expect=0).stdout
+    image = f"registry.example.com/ml/tiny-text@{fake_docker.DIGEST}"
+    assert pushed == f"{folder}: the image {image}, manifests in deploy/tiny\n"
+    assert f"image: {image}" in (project.folder / "deploy" / "tiny" / "kubernetes.yaml").read_text()
+    assert "write HOST[:PORT][/FOLDER]" in project("package", "r.yaml", "--push", "https://r", expect=2).stderr
+    assert "--manifests needs --push" in project("package", "r.yaml", "--manifests", "m", expect=2).stderr
     (home / "silent").touch()
     failed = project("package", "r.yaml", "--image", expect=1)
     assert "no image can be built on this machine" in failed.stderr
-    assert "docker build --tag NAME ." in failed.stderr
+    assert "docker build --tag NAME:local ." in failed.stderr
 
 
 @pytest.mark.parametrize(

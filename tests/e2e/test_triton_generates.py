@@ -189,6 +189,7 @@ def test_a_stop_string_ends_the_answer_and_is_no_part_of_it(server, client, orac
     [
         ({"most": 0}, "MAX_NEW_TOKENS: 0 is not between 1 and 12"),
         ({"most": NEW + 1}, "13 is not between 1 and 12"),
+        ({"most": 2**40}, f"{2**40} is not between 1 and 12"),
         ({"text": b"\xff\xfe"}, "TEXT: 'utf-8'"),
         ({"text": b"x" * 1_000_000}, r"TEXT: a text of 1000000 bytes; this model takes at most \d+ bytes"),
         ({"stop": b"\xff"}, "STOP: 'utf-8'"),
@@ -229,6 +230,15 @@ def test_a_parameter_that_would_be_ignored_is_refused(server, model):
         post(server, model, {**body, "top_p": 1.5})
     assert refused.value.code == 400
     assert "top_p: 1.5 is no number of at least 0 and at most 1" in refused.value.read().decode()
+
+
+@pytest.mark.parametrize("model", ["gpt2_text/generate", "gpt2_stream/generate_stream"])
+@pytest.mark.parametrize("most", [2**40, 2**32 + 5, -(2**40)])
+def test_a_number_of_tokens_beyond_32_bits_is_refused_by_its_own_name(server, model, most):
+    with pytest.raises(urllib.error.HTTPError) as refused:
+        post(server, model, {"TEXT": TEXTS[0], "MAX_NEW_TOKENS": most})
+    assert refused.value.code == 400
+    assert f"MAX_NEW_TOKENS: {most} is not between 1 and {NEW}" in refused.value.read().decode()
 
 
 SAMPLED = {"top_k": 6, "top_p": 0.9, "repetition_penalty": 1.2}

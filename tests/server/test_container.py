@@ -6,7 +6,6 @@ from small_servers import place
 
 from engine import server as serving
 from engine.errors import StepError
-from engine.server import container
 from engine.server.repository_needs import Needs
 
 
@@ -57,37 +56,3 @@ def test_the_doctor_fetches_no_image(docker):
     installation = serving.find(only="container", pull=False)
     assert installation.why.endswith("once it is pulled")
     assert {each["words"][0] for each in fake_docker.calls(docker)} == {"info", "image"}
-
-
-@pytest.fixture
-def package(tmp_path):
-    folder = tmp_path / "package"
-    folder.mkdir()
-    (folder / "Dockerfile").write_text("FROM nvcr.io/nvidia/tritonserver:25.06-py3\n")
-    (folder / "compose.yaml").write_text("services: {my-net: {build: ., image: my-net}}\n")
-    return folder
-
-
-def test_docker_builds_the_image_that_the_manifests_name_or_says_why_it_cannot(docker, package):
-    assert container.build_image(package) == "my-net"
-    assert fake_docker.calls(docker)[-1]["words"] == ["build", "--tag", "my-net", str(package)]
-    (docker / "offline").touch()
-    with pytest.raises(StepError, match="docker cannot build the image my-net") as error:
-        container.build_image(package)
-    assert error.value.facts == ("no route to host",)
-    assert error.value.hint.endswith(f"docker build --tag my-net {package}")
-    (package / "Dockerfile").unlink()
-    with pytest.raises(StepError, match="the package has no Dockerfile"):
-        container.build_image(package)
-
-
-def test_without_a_program_that_answers_the_command_is_named(docker, package, monkeypatch):
-    (docker / "silent").touch()
-    with pytest.raises(StepError, match="no image can be built on this machine") as error:
-        container.build_image(package)
-    assert error.value.facts == ("docker does not answer: Cannot connect to the daemon",)
-    assert "docker build --tag NAME ." in error.value.hint
-    monkeypatch.setenv("PATH", "")
-    with pytest.raises(StepError) as error:
-        container.build_image(package)
-    assert error.value.facts == ("neither docker nor podman nor buildah is installed",)

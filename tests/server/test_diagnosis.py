@@ -13,12 +13,18 @@ from engine.server import diagnosis
     [
         ("ModuleNotFoundError: No module named 'tokenizers'", "lacks tokenizers"),
         ("failed to start HTTP service: Socket '127.0.0.1:8000' already in use", "took the port"),
+        ("Failed to increase the shared memory pool size. Error: No space left on device", "--shm-size=1g"),
         ("instance group a_0 of model a has kind KIND_GPU but no GPUs are available", "the server sees none"),
     ],
 )
 def test_what_a_log_says_is_put_in_plain_words(line, says):
     assert says in diagnosis.meaning([line])
     assert diagnosis.meaning(["all is well"]) == ""
+
+
+def test_a_bus_error_is_a_page_of_shared_memory_without_room():
+    assert diagnosis.hint_after_end(128 + 7, []).startswith("/dev/shm is full")
+    assert "/dev/shm" not in diagnosis.hint_after_end(128 + 11, ["a fault"])
 
 
 @pytest.mark.slow

@@ -1,5 +1,7 @@
 """The options with which every kind of server is started."""
 
+import dataclasses
+
 import pytest
 from small_servers import place
 
@@ -52,3 +54,25 @@ def test_an_option_that_recipe_sets_is_refused_with_what_to_do(word):
     assert caught.value.hint
     with pytest.raises(UsageError, match="is none"):
         installation.user_options(["other.yaml"])
+
+
+@pytest.mark.parametrize(
+    ("version", "known"),
+    [("", 2), ("2.51.0", 2), ("2.40.0", 2), ("2.39.0", 0), ("23.05-py3", 0), ("23.11-py3", 2), ("here:5000/a", 2)],
+)
+def test_shared_memory_traces_and_logging_are_closed_where_triton_can_close_them(version, known):
+    words = installation.closing("a-secret", version)
+    assert len(words) == known
+    assert all(word.endswith("=shared-memory,trace,logging:recipe=a-secret") for word in words)
+
+
+def closed(*further):
+    setup = dataclasses.replace(place(Needs()), further=further)
+    return [word for word in options(setup, "/models", setup.ports, "2.51.0") if "restricted" in word]
+
+
+def test_nobody_knows_the_secret_of_a_server_and_a_users_own_option_takes_its_place():
+    assert len({word.rpartition("=")[2] for word in (*closed(), *closed())}) == 2
+    own = "--http-restricted-api=trace:admin=x"
+    assert closed(own)[1:] == [own]
+    assert closed(own)[0].startswith("--grpc-restricted-protocol=shared-memory,")

@@ -70,7 +70,7 @@ films_postprocess/1/classify.py films_postprocess/1/model.py films_postprocess/1
 films_postprocess/config.pbtxt films_text/1/ensemble.txt films_text/config.pbtxt
 films_tokenizer/1/model.py films_tokenizer/1/settings.json films_tokenizer/1/tokenizer.json
 films_tokenizer/1/tokenizer.py films_tokenizer/1/unread.py films_tokenizer/config.pbtxt
-films_tokenizer/requirements.txt kserve.yaml kubernetes.yaml probe.py sbom.cdx.json
+films_tokenizer/requirements.txt kserve.yaml kubernetes.yaml nginx.conf probe.py sbom.cdx.json servicemonitor.yaml
 """
 
 
@@ -85,6 +85,7 @@ def test_a_text_model_comes_validated_with_its_tokenizer_and_an_ensemble(text, p
     assert config(out, "films_tokenizer").backend == "python"
     assert config(out, "films_text").platform == "ensemble"
     assert (out / "films" / "1" / "model.onnx").samefile(text[0] / "model.onnx")
+    assert "client_max_body_size 96k;" in (out / "nginx.conf").read_text()
 
 
 def test_the_same_inputs_give_the_same_bytes(text, tmp_path):

@@ -2,6 +2,7 @@
 
 There is no container: what docker itself does is not tested. FAKE_DOCKER is a folder: `calls` gets a line of JSON for
 each call, `images` has the images that are here, a line each.
+`digests` has what it tells of pushed images. Under the name podman or buildah it is one of these.
 """
 
 import json
@@ -9,6 +10,8 @@ import os
 import sys
 from pathlib import Path
 
+DIGEST = f"sha256:{'ab' * 32}"
+"""The digest that the fake registry gives to each image."""
 HOME = Path(os.environ.get("FAKE_DOCKER", "."))
 
 
@@ -19,14 +22,26 @@ def main(words):
     images = (HOME / "images").read_text().splitlines() if (HOME / "images").exists() else []
     if words[0] == "info" and (HOME / "silent").exists():
         sys.exit("Cannot connect to the daemon")
+    if words[:3] == ["image", "inspect", "--format"]:
+        print(digests(words[-1]))
+        return
     if words[:2] == ["image", "inspect"]:
         sys.exit(0 if words[2] in images else "no such image")
+    if words[0] in ("pull", "build", "push") and (HOME / "offline").exists():
+        sys.exit("no route to host")
+    if words[:2] == ["push", "--digestfile"]:
+        Path(words[2]).write_text(DIGEST)
     if words[0] in ("pull", "build"):
-        if (HOME / "offline").exists():
-            sys.exit("no route to host")
         (HOME / "images").write_text("\n".join([*images, words[1] if words[0] == "pull" else words[2]]))
     if words[0] == "run":
         run(words)
+
+
+def digests(image):
+    """Return RepoDigests of a pushed image: docker leaves out the host of its own registry."""
+    written = HOME / "digests"
+    name = image.rpartition(":")[0].removeprefix("docker.io/")
+    return written.read_text() if written.exists() else json.dumps([f"elsewhere/{name}@sha256:0", f"{name}@{DIGEST}"])
 
 
 def run(words):

@@ -1,22 +1,19 @@
-"""The nginx of docs/serving.md in front of a Triton server: its configuration as it stands there, on other ports."""
+"""nginx in front of a Triton server, with the configuration of `engine/server/proxy.py` on free ports."""
 
 from __future__ import annotations
 
 import contextlib
 import http.client
-import re
 import shutil
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
-from engine.server import Server, ports
-
-PAGE = Path(__file__).parents[2] / "docs" / "serving.md"
+from engine.server import Server, ports, proxy
 
 
 class Front(NamedTuple):
@@ -28,22 +25,20 @@ class Front(NamedTuple):
 
 
 @contextlib.contextmanager
-def nginx(server: Server, folder: Path) -> Iterator[Front]:
-    """Start nginx; only the ports differ from the page."""
+def nginx(server: Server, folder: Path, **limits: int) -> Iterator[Front]:
+    """Start nginx; `limits` are those of `proxy.nginx`."""
     program = shutil.which("nginx", path="/usr/sbin:/usr/bin:/usr/local/bin")
     if program is None:
         pytest.skip("nginx is not installed (apt: nginx-light)")
-    folder.chmod(0o755)
-    [text] = re.findall(r"```nginx\n(.*?)```", PAGE.read_text(), re.DOTALL)
     free = ports.free()
     port, grpc = free.http, f"127.0.0.1:{free.grpc}"
-    own = {"8080": f"127.0.0.1:{port}", "8081": grpc, "127.0.0.1:8000": server.http, "127.0.0.1:8001": server.grpc}
-    for of_the_page, here in own.items():
-        assert text.count(of_the_page) == 1
-        text = text.replace(of_the_page, here)
+    listen = {"http": f"127.0.0.1:{port}", "grpc": grpc}
+    text = proxy.nginx(**listen, triton_http=server.http, triton_grpc=server.grpc, **limits)
+    text = text.replace("/tmp/nginx", f"{folder}/nginx")
+    folder.chmod(0o755)
     (folder / "nginx.conf").write_text(text)
-    options = f"daemon off; pid {folder}/pid; error_log {folder}/error.log;"
-    with subprocess.Popen([program, "-p", folder, "-c", folder / "nginx.conf", "-g", options]) as process:
+    command = [program, "-e", "stderr", "-c", folder / "nginx.conf", "-g", "daemon off;"]
+    with (folder / "error.log").open("w") as log, subprocess.Popen(command, stderr=log) as process:
         for _ in range(100):
             if ask(port, "GET", "/v2/health/ready") == 200 or process.poll() is not None:
                 break
@@ -52,12 +47,23 @@ def nginx(server: Server, folder: Path) -> Iterator[Front]:
         process.terminate()
 
 
-def ask(port: int, method: str, path: str, body: str | bytes | None = None) -> int | None:
-    """Return the status of the answer; None where there is none. A body that is refused is not sent to its end."""
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+def ask(
+    port: int,
+    method: str,
+    path: str,
+    body: str | bytes | None = None,
+    headers: Mapping[str, str] | None = None,
+    *,
+    source: str = "127.0.0.1",
+) -> int | None:
+    """Return the status of the answer; None where there is none. A body that is refused is not sent to its end.
+
+    `source` is the client's address.
+    """
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30, source_address=(source, 0))
     try:
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):
-            connection.request(method, path, body)
+            connection.request(method, path, body, dict(headers or {}))
         return connection.getresponse().status
     except OSError:
         return None

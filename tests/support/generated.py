@@ -72,7 +72,7 @@ def inputs(texts, most=None, stops=None):
     """The tensors of a request, one row a text."""
     arrays = {"TEXT": triton_server.texts(*texts)}
     if most is not None:
-        arrays["MAX_NEW_TOKENS"] = np.array([[most]] * len(texts), dtype=np.int32)
+        arrays["MAX_NEW_TOKENS"] = np.array([[most]] * len(texts), dtype=np.int64)
     if stops is not None:
         arrays["STOP"] = np.array([[stop.encode() for stop in stops]] * len(texts), dtype=object)
     return triton_server.inputs(**arrays)

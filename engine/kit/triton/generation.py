@@ -34,7 +34,7 @@ A built model has one folder, `graphs.WHOLE`, or the two folders `graphs.ENCODER
 
 _TAKES = (
     AnswerTensor(TEXT, "TYPE_STRING", (1,)),
-    AnswerTensor(MAX_NEW_TOKENS, "TYPE_INT32", (1,)),
+    AnswerTensor(MAX_NEW_TOKENS, "TYPE_INT64", (1,)),  # Triton takes 2^32 + 5 of JSON for 5, where INT32 is declared
     AnswerTensor(STOP, "TYPE_STRING", (-1,)),
 )
 """The inputs of the two models that generate text for clients: TEXT is required, the other inputs are optional."""

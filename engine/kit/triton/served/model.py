@@ -35,7 +35,8 @@ class TritonPythonModel:
     def execute(self, requests: list[Any]) -> list[Any]:
         """Answer each request: what is wrong with one is no fault of the others.
 
-        A ValueError of the work is a mistake of the client (INVALID_ARG: HTTP 400), any other exception is not (500).
+        A ValueError or IndexError of the work is a mistake of the client (INVALID_ARG: HTTP 400), whose tensors do not
+        fit. Any other exception is none (500).
         """
         waited = len(requests) > 1 or time.monotonic() < self.ended + _AT_ONCE
         tracked = [_Tracked(request, cache(request.is_cancelled) if waited else _not_cancelled) for request in requests]
@@ -82,7 +83,7 @@ class _Tracked(NamedTuple):
             return _failed("the request was cancelled", codes.CANCELLED)
         try:
             tensors = [triton.Tensor(name, array) for name, array in made().items()]
-        except ValueError as error:
+        except (ValueError, IndexError) as error:
             return _failed(str(error), codes.INVALID_ARG)
         except Exception as error:  # noqa: BLE001 - the other requests are answered, whatever it is
             return _failed(f"{type(error).__name__}: {error}", codes.INTERNAL)
