@@ -13,7 +13,7 @@ from pathlib import Path
 from engine import digest, snapshot
 from engine.digest import Digest
 from engine.errors import StoreError
-from engine.store import file_lock, heads, presence
+from engine.store import file_lock, heads, presence, releases
 from engine.store.disk import entries
 from engine.store.record import Record
 from engine.store.store import Store
@@ -43,7 +43,8 @@ class Collected:
     leftovers: int = 0
     """The number of removed files and folders that no record names, including the contents of `quarantine/`."""
     in_use: int = 0
-    """The number of records that the limits would remove and that stay because a running build uses them."""
+    """The number of records that the limits would remove, and that stay: running builds use them, or they are
+    published packages (`recipe cache releases`)."""
     left_records: int = 0
     left_bytes: int = 0
 
@@ -84,7 +85,7 @@ class _Collection:
         self.result.leftovers += presence.sweep(staging, self.store.layout.gate)
         records = {record.digest: record for record in self.store.records()}
         last = last_uses(self.store, records)
-        using = presence.used(staging)
+        using = self._kept(staging)
         chosen = _choice(records, last, self.limits)
         self.result.in_use = len(using.intersection(chosen))
         chosen = [key for key in chosen if key not in using]
@@ -101,6 +102,10 @@ class _Collection:
             self._clean(left)
         return self.result
 
+    def _kept(self, staging: Path) -> set[Digest]:
+        """Return the keys of what running builds use, and of packages that were published and not let go."""
+        return {*map(Digest, presence.used(staging)), *(release.key for release in releases.every(self.store))}
+
     def _unrecord(self, chosen: Sequence[Digest], staging: Path) -> list[Digest]:
         """Remove the records of the chosen keys, and put back each record that a build has meanwhile named as in use.
 
@@ -116,7 +121,7 @@ class _Collection:
                 with contextlib.suppress(FileNotFoundError):
                     raw[key] = regular.read(path)
                     path.unlink()
-            named = presence.used(staging).intersection(raw)
+            named = self._kept(staging).intersection(raw)
             for key in raw.keys() & named:
                 self.store.write(self.store.record_path(key), raw[key])
         self.result.in_use += len(named)

@@ -72,7 +72,7 @@ class Pushes:
     ) -> None:  # fmt: skip
         """What `anew` names is written in any case."""
         self._store = store
-        self._remote = remote
+        self.remote = remote
         self._upload = Upload(
             store, remote, retention=settings.retention, anew=anew.objects, on_bytes=counts.send, moving=moving
         )
@@ -95,7 +95,7 @@ class Pushes:
         """Begin to push a record, unless its push has begun already."""
         if record.digest in self._every:
             return
-        push = Push(record, tuple(earlier), self._store.has_pushed(record.digest, self._remote.shown))
+        push = Push(record, tuple(earlier), self._store.has_pushed(record.digest, self.remote.shown))
         self._every[record.digest] = push
         if push.is_known:
             self._known.append(push)
@@ -192,7 +192,7 @@ class Pushes:
 
     def _sealed(self, record: Record, files: Mapping[str, StoredFile]) -> bytes:
         """Return the signed envelope of a record. A signer that has failed once is not asked again."""
-        _refuse_secrets(record)
+        refuse_secrets(record)
         if self._unsigned is not None:
             raise self._unsigned
         try:
@@ -204,7 +204,7 @@ class Pushes:
     def _keep(self, pushes: Sequence[Push]) -> None:
         envelopes = {push.record.digest: push.raw for push in pushes if push.raw is not None}
         try:
-            self._store.keep_pushed(envelopes, self._remote.shown)
+            self._store.keep_pushed(envelopes, self.remote.shown)
         except (UserError, OSError) as error:
             for push in pushes:
                 push.end.set_exception(error)
@@ -235,7 +235,7 @@ class Pushes:
 
     async def _whole(self, record: Record) -> bytes:
         """Bring a record's artifact to the remote, and return the record's envelope."""
-        _refuse_secrets(record)
+        refuse_secrets(record)
         async with self._large:
             files = await self._upload.artifact(record)
             # In a thread: a command that signs may take seconds, and other requests go on meanwhile.
@@ -243,14 +243,14 @@ class Pushes:
 
     async def _write(self, record: Record, raw: bytes, *, create: bool) -> bool:
         async with self._upload.requests:
-            is_written = await self._remote.write(record_name(record.key), raw, create=create)
+            is_written = await self.remote.write(record_name(record.key), raw, create=create)
         self._counts.pushed += is_written
         return is_written
 
     async def _usable(self, key: Key) -> bytes | None:
         """Return the envelope that the remote has for a key; None if there is none that this user would use."""
         try:
-            raw = await self._remote.read(record_name(key), most=LARGEST_RECORD)
+            raw = await self.remote.read(record_name(key), most=LARGEST_RECORD)
             admitted(raw, key, self._trust)
         except (MissingError, RefusedError):
             return None
@@ -261,16 +261,17 @@ class Pushes:
         name, new = list_name(record.key), machines.candidate(record, earlier)
         for _ in range(_LISTINGS):
             try:
-                every = machines.decode(await self._remote.read(name, most=machines.LARGEST))
+                every = machines.decode(await self.remote.read(name, most=machines.LARGEST))
             except (MissingError, RefusedError):
                 every = ()
             if any(each.name == new.name for each in every):
                 return
-            await self._remote.write(name, machines.encode(machines.with_candidate(every, new)))
+            await self.remote.write(name, machines.encode(machines.with_candidate(every, new)))
             await asyncio.sleep(random.uniform(0.0, _LISTING_PAUSE))  # noqa: S311 - spreads the writers
 
 
-def _refuse_secrets(record: Record) -> None:
+def refuse_secrets(record: Record) -> None:
+    """Raise SecretError for a record with a row that may be a secret."""
     rows = [row for row in record.key if row.startswith("env.") and any(word in row.upper() for word in _SECRETS)]
     if rows:
         raise SecretError(
