@@ -236,7 +236,7 @@ def _print_collected(result: Collected, *, dry_run: bool) -> None:
     grid.show(rows, [grid.LEFT, grid.RIGHT])
     print(f"{verb} {len(result.records)} records with {sizes.decimal(result.bytes)}, and {result.leftovers} leftovers")
     if result.in_use:
-        print(f"{result.in_use} stay: running builds use them, or they are published (`recipe cache releases`)")
+        print(f"{result.in_use} stay because a running build uses them")
     print(f"{sizes.decimal(result.left_bytes)} stay")
 
 

@@ -37,24 +37,19 @@ def _run(arguments: argparse.Namespace) -> Exit:
         noted, remote = releases.every(store), {} if tier is None else tier.releases()
     rows = []
     for release in dict.fromkeys((*noted, *remote)):
-        kept = [str(store.root)] * (release in noted)
-        if tier is not None and release in remote:
-            kept.append(tier.shown)
-        rows.append({"recipe": release.recipe, "sha256": release.sha256, "key": release.key, "kept": kept})
+        places = [(str(store.root), release in noted), (tier.shown if tier is not None else "", release in remote)]
+        rows.append({**release._asdict(), "kept": [place for place, is_there in places if is_there]})
         if arguments.forget is not None:
             releases.forget(store, release)
-            if tier is not None and release in remote:
+            if tier is not None and not tier.settings.proposed:
                 tier.forget(release)
     if arguments.json:
         print(json.dumps(rows, ensure_ascii=False, indent=1))
-    elif rows:
-        said = "let go: " if arguments.forget is not None else ""
-        short = [(each.sha256[:_SHORT], each.key[:_SHORT]) for each in dict.fromkeys((*noted, *remote))]
-        grid.show([
-            (f"{said}sha256 {sha256}", f"key {key}", str(row["recipe"]), " and ".join(map(str, row["kept"])))
-            for (sha256, key), row in zip(short, rows, strict=True)
-        ])  # fmt: skip
     else:
-        print("no published package is kept")
+        print(f"{len(rows)} published packages {'are let go' if arguments.forget is not None else 'are kept'}")
+        grid.show([
+            (f"sha256 {row['sha256'][:_SHORT]}", f"key {row['key'][:_SHORT]}", row["recipe"], " and ".join(row["kept"]))
+            for row in rows
+        ])  # fmt: skip
     store.leave()
     return Exit.OK

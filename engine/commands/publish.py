@@ -33,8 +33,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     options.add_recipes(parser, needed=False)
     parser.add_argument("url", metavar="URL", help="the model repository: s3://, gs://, az:// or file:///PATH")
     parser.add_argument("--list", action="store_true", help="print which versions are there, and which are served")
-    parser.add_argument("--release", metavar="DIGEST", help="what was published before: the sha256 or key of --list, or "
-                        "its first 8 digits; from the store or the remote, without a recipe")  # fmt: skip
+    parser.add_argument("--release", metavar="DIGEST", help="what was published before, by the sha256 or key of --list "
+                        "or its first 8 digits: from the store or the remote, without a recipe")  # fmt: skip
     parser.add_argument("--dry-run", action="store_true", help="print what would be written, and write nothing")
     packages_of.add_building(parser, locked="publish only what the recipe's lock says, else exit 2")
     options.add_json(parser)

@@ -43,8 +43,7 @@ class Collected:
     leftovers: int = 0
     """The number of removed files and folders that no record names, including the contents of `quarantine/`."""
     in_use: int = 0
-    """The number of records that the limits would remove, and that stay: running builds use them, or they are
-    published packages (`recipe cache releases`)."""
+    """The number of records that the limits would remove and that stay because a running build uses them."""
     left_records: int = 0
     left_bytes: int = 0
 
@@ -85,8 +84,8 @@ class _Collection:
         self.result.leftovers += presence.sweep(staging, self.store.layout.gate)
         records = {record.digest: record for record in self.store.records()}
         last = last_uses(self.store, records)
-        using = self._kept(staging)
-        chosen = _choice(records, last, self.limits)
+        using = presence.used(staging)
+        chosen = _choice(records, last, self.limits, self._released())
         self.result.in_use = len(using.intersection(chosen))
         chosen = [key for key in chosen if key not in using]
         if not self.dry_run:
@@ -102,9 +101,9 @@ class _Collection:
             self._clean(left)
         return self.result
 
-    def _kept(self, staging: Path) -> set[Digest]:
-        """Return the keys of what running builds use, and of packages that were published and not let go."""
-        return {*map(Digest, presence.used(staging)), *(release.key for release in releases.every(self.store))}
+    def _released(self) -> set[str]:
+        """Return the keys of the packages that were published and not let go: no limit removes them."""
+        return {release.key for release in releases.every(self.store)}
 
     def _unrecord(self, chosen: Sequence[Digest], staging: Path) -> list[Digest]:
         """Remove the records of the chosen keys, and put back each record that a build has meanwhile named as in use.
@@ -121,7 +120,7 @@ class _Collection:
                 with contextlib.suppress(FileNotFoundError):
                     raw[key] = regular.read(path)
                     path.unlink()
-            named = self._kept(staging).intersection(raw)
+            named = (self._released() | presence.used(staging)).intersection(raw)
             for key in raw.keys() & named:
                 self.store.write(self.store.record_path(key), raw[key])
         self.result.in_use += len(named)
@@ -201,9 +200,11 @@ def _watched(path: Path) -> Sequence[str]:
     return names
 
 
-def _choice(records: Mapping[Digest, Record], last: Mapping[Digest, float], limits: CollectionLimits) -> list[Digest]:
+def _choice(
+    records: Mapping[Digest, Record], last: Mapping[Digest, float], limits: CollectionLimits, released: set[str]
+) -> list[Digest]:
     """Return the keys of the records that the collection is to remove, the longest unused first."""
-    reach = set(limits.reach or ())
+    reach = released.union(limits.reach or ())
     oldest = sorted((key for key in records if key not in reach), key=lambda key: (last[key], key))
     if limits.older_than_seconds is None and limits.max_bytes is None:
         return oldest if limits.reach is not None else []

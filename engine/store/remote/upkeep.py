@@ -150,7 +150,9 @@ class RemoteCollected:
 async def collect(remote: RetryingRemote, *, older_than: float, dry_run: bool, grace: float = GRACE) -> RemoteCollected:
     """Remove the records and lists that were written more than `older_than` seconds ago, and the blobs of no record.
 
-    Published packages and their blobs stay.     A push relies on blobs that are younger than half of the age, and then writes its record. So a blob goes only if it
+    Published packages and their blobs stay.
+
+    A push relies on blobs that are younger than half of the age, and then writes its record. So a blob goes only if it
     is older than that half and `grace` seconds. The records are read after the blobs were listed: a record that was
     written meanwhile counts. Times are those of the remote's clock. Raises RemoteError.
     """
