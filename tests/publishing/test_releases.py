@@ -246,6 +246,30 @@ def test_a_web_server_gives_a_release_by_its_whole_sha256(nginx, ci, laptop, tmp
 
 
 @pytest.mark.parametrize("remote", ["folder"], indirect=True)
+def test_releases_are_listed_and_stay_until_they_are_let_go(ci, laptop, production, remote):
+    rows = json.loads(laptop("cache", "releases", "--json", expect=0).stdout)
+    assert {(row["sha256"], row["key"], *row["kept"]) for row in rows} == {
+        (sha256, record.digest, remote) for sha256, record in zip(ci.sums, ci.records, strict=True)
+    }
+    shown = ci("cache", "releases", expect=0).stdout
+    assert "2 published packages are kept" in shown
+    assert f"{ci.store} and {remote}" in shown
+    everything = remote_folder(remote)
+    older(everything.rglob("*"), 90 * DAY)
+    ci("cache", "gc", "--max-size", "1B", "--yes", expect=0)
+    ci("cache", "gc", "--remote", "--older-than", "30d", "--yes", expect=0)
+    assert "everything is as it was pushed" in ci("cache", "verify", "--remote", "--deep", expect=0).stdout
+    assert ci.published(ci.sums[0], production[0])["version"] == 1
+    assert laptop.published(ci.sums[1], production[0])["version"] == 2
+    assert laptop("cache", "releases", "--forget", "0123456789", expect=1).stderr.count("0 releases match") == 2
+    assert "1 published packages are let go" in ci("cache", "releases", "--forget", ci.sums[0][:8], expect=0).stdout
+    assert "can be had" in laptop("publish", "--release", ci.sums[0], production[0], expect=1).stderr
+    ci("cache", "gc", "--max-size", "1B", "--yes", expect=0)
+    assert [row["sha256"] for row in json.loads(ci("cache", "releases", "--json", expect=0).stdout)] == [ci.sums[1]]
+    assert [record.digest for record in Store(ci.store).records()] == [ci.records[1].digest]
+
+
+@pytest.mark.parametrize("remote", ["folder"], indirect=True)
 def test_no_ml_package_is_imported_and_no_recipe_is_read(ci, laptop, production):
     code = (
         "import sys\nfrom engine.cli import main\ntry:\n    main(sys.argv[1:])\nexcept SystemExit as ended:\n"
