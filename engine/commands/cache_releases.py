@@ -15,9 +15,7 @@ _SHORT = 12
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of the action."""
-    parser.add_argument(
-        "--forget", metavar="DIGEST", help="let one go, here and at the remote: `gc` may remove it then"
-    )
+    parser.add_argument("--forget", metavar="DIGEST", help="let one go, here and at the remote; a later gc removes it")
     options.add_cache(parser)
     options.add_json(parser)
     parser.set_defaults(run=_run)
@@ -37,19 +35,18 @@ def _run(arguments: argparse.Namespace) -> Exit:
         noted, remote = releases.every(store), {} if tier is None else tier.releases()
     rows = []
     for release in dict.fromkeys((*noted, *remote)):
-        places = [(str(store.root), release in noted), (tier.shown if tier is not None else "", release in remote)]
-        rows.append({**release._asdict(), "kept": [place for place, is_there in places if is_there]})
+        kept = [str(store.root)] if release in noted else []
+        kept += [tier.shown] if tier is not None and release in remote else []
+        rows.append({**release._asdict(), "kept": kept})
         if arguments.forget is not None:
             releases.forget(store, release)
             if tier is not None and not tier.settings.proposed:
                 tier.forget(release)
+    store.leave()
     if arguments.json:
         print(json.dumps(rows, ensure_ascii=False, indent=1))
-    else:
-        print(f"{len(rows)} published packages {'are let go' if arguments.forget is not None else 'are kept'}")
-        grid.show([
-            (f"sha256 {row['sha256'][:_SHORT]}", f"key {row['key'][:_SHORT]}", row["recipe"], " and ".join(row["kept"]))
-            for row in rows
-        ])  # fmt: skip
-    store.leave()
+        return Exit.OK
+    print(f"{len(rows)} published packages {'are let go' if arguments.forget is not None else 'are kept'}")
+    cells = [(row["recipe"], f"sha256 {row['sha256'][:_SHORT]}", f"key {row['key'][:_SHORT]}") for row in rows]
+    grid.show([(*each, " and ".join(row["kept"])) for each, row in zip(cells, rows, strict=True)])
     return Exit.OK

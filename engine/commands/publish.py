@@ -137,8 +137,8 @@ def _publish_again(arguments: argparse.Namespace) -> Exit:
     with progress.transfer_bar(arguments.release) as on_bytes:
         if tier is not None:
             tier.counts.on_bytes = on_bytes
-        found = releases.find(arguments.release, store, tier)
-    _publish_each(arguments, repository, [found], store, tier)
+        package = releases.find(arguments.release, store, tier)
+    _publish_each(arguments, repository, [package], store, tier)
     return Exit.OK
 
 

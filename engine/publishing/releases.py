@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import replace
 from pathlib import Path
 
 from engine.errors import StoreError, UsageError, UserError
 from engine.kit.triton import config as configs
-from engine.publishing import package
-from engine.publishing.package import PackageContent
+from engine.publishing.package import PackageContent, read
 from engine.recipe.project import project_of, store_of
 from engine.store import releases
 from engine.store.opening import open_store
@@ -58,16 +56,17 @@ def find(digits: str, store: Store, tier: ReleaseTier | None) -> tuple[PackageCo
     """
     noted, remote, looked = matching(digits, store, tier)
     for release in noted:
-        if found := _content(store, store.read(release.key), release):
-            return found
+        if package := _package(store, store.read(release.key), release):
+            return package
     for release, raw in remote.items():
         try:
-            if tier is not None and (found := _content(store, tier.take(raw), release)):
-                return found
-        except StoreError as error:
-            raise StoreError(f"the release {release.sha256} cannot be brought: {error.what}", looked) from None
-    if not (noted or remote) and (found := _content(store, _of_key(digits, store))):
-        return found
+            if tier is not None and (package := _package(store, tier.take(raw), release)):
+                return package
+        except (StoreError, OSError) as error:
+            why = error.what if isinstance(error, StoreError) else str(error)
+            raise StoreError(f"the release {release.sha256} cannot be brought: {why}", looked) from None
+    if not (noted or remote) and (package := _package(store, _of_key(digits, store))):
+        return package
     raise StoreError(f"no package with a sha256 or key that begins with {digits} can be had", looked, _LIST)
 
 
@@ -107,16 +106,15 @@ def matching(
     return noted, remote, looked
 
 
-def _content(
+def _package(
     store: Store, record: Record | None, release: Release | None = None
 ) -> tuple[PackageContent, Record] | None:
     """Return a package of the store; None where it is missing, damaged or revoked, or is not that of the release."""
     if record is None or store.is_on_remote(record):
         return None
     store.use(record.digest)
-    if (whole := store.find(record.key)) is None:
+    if store.find(record.key) is None:
         return None
-    content = package.read(store.artifact_path(whole.artifact), recipe=record.job, key=str(record.digest))
-    if release is None:
-        return content, whole
-    return (replace(content, recipe=release.recipe), whole) if content.sha256 == release.sha256 else None
+    recipe = record.job if release is None else release.recipe
+    content = read(store.artifact_path(record.artifact), recipe=recipe, key=str(record.digest))
+    return (content, record) if release is None or content.sha256 == release.sha256 else None

@@ -210,6 +210,24 @@ def test_what_the_remote_lost_or_somebody_changed_is_not_published(ci, laptop, p
 
 
 @pytest.mark.parametrize("remote", ["folder"], indirect=True)
+def test_a_revoked_key_ends_what_it_has_signed_also_in_the_store(ci, laptop, production):
+    laptop.published(ci.sums[0], production[0])
+    key = (Path(ci.environment["XDG_CONFIG_HOME"]) / "recipe" / "signing.key.pub").read_text().strip()
+    laptop("cache", "trust", "--revoke", key, expect=0)
+    assert "no key is trusted" in laptop("publish", "--release", ci.sums[0], production[0], expect=1).stderr
+    laptop("cache", "keygen", expect=0)
+    assert "revoked key" in laptop("publish", "--release", ci.sums[0], production[0], expect=1).stderr
+
+
+@pytest.mark.parametrize("remote", ["folder"], indirect=True)
+def test_a_package_of_an_older_form_is_refused_with_the_way_out(ci, models):
+    record = released.put(ci.store, 8, beside="labels.txt")
+    done = ci("publish", "--release", record.digest, models[0], expect=2)
+    assert "build the package again with this version of recipe" in done.stderr
+    assert not any(models[1].iterdir())
+
+
+@pytest.mark.parametrize("remote", ["folder"], indirect=True)
 def test_a_lost_blob_is_an_error_and_publishing_once_more_where_it_was_built_heals_it(ci, laptop, remote, tmp_path):
     url = f"file://{tmp_path}/models"
     record = released.put(ci.store, 7, size=200_000)

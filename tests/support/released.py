@@ -1,8 +1,5 @@
 """A store with a package, as the step `package` leaves it, for tests of what is published again."""
 
-import hashlib
-import shutil
-
 from published import write
 
 from engine.key import digest_of
@@ -18,14 +15,19 @@ def key_of(add):
     return {"code": "c", "options.add": str(add)}
 
 
-def put(root, add, *, tag="", **changes):
-    """Put a package into a store, and return its record; `tag` makes other bytes for the same key."""
+def put(root, add, *, tag="", beside="", **changes):
+    """Put a package into a store, and return its record.
+
+    `tag` makes other bytes for the same key; `beside` is a file beside the versions of a model.
+    """
     store = Store(root)
     with store.presence.workplace() as folder:
         write(folder / "out", add=add, **changes)
         (folder / "out" / "Dockerfile").write_text("FROM nothing\n")
         if tag:
             (folder / "out" / "films_first" / "1" / "tag").write_text(tag)
+        if beside:
+            (folder / "out" / "films_first" / beside).write_text("")
         files = output.take(folder / "out")
         rows, report = key_of(add), {"models": []}
         bound = output.binding(step=STEP, key=digest_of(rows), tree=output.tree(files), report=report)
@@ -40,13 +42,3 @@ def put(root, add, *, tag="", **changes):
 def sha256_of(root, record):
     """Return the SHA-256 of the package in a store."""
     return package.read(Store(root).artifact_path(record.artifact), recipe="films", key="k").sha256
-
-
-def hide(root):
-    """Remove a store, as on a laptop that has none."""
-    shutil.rmtree(root)
-
-
-def sha256(path):
-    """Return the SHA-256 of a file."""
-    return hashlib.sha256(path.read_bytes()).hexdigest()

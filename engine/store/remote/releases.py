@@ -42,21 +42,21 @@ class ReleaseTier(Tier):
         names = [digits]
         if len(digits) < _LENGTH:
             names = [PurePosixPath(entry.name).stem for entry in await self._remote.listed(RELEASES)]
-        found: dict[Release, bytes] = {}
+        every: dict[Release, bytes] = {}
 
         async def one(sha256: str) -> None:
             with suppress(MissingError):  # let go meanwhile
                 raw = await self._remote.read(_name(sha256), most=LARGEST_RECORD)
                 try:
                     read = statement.admitted(raw, None, self.settings.trust)
-                    found[Release(sha256, read.record.digest, read.recipe)] = raw
+                    every[Release(sha256, read.record.digest, read.recipe)] = raw
                 except RefusedError as error:
                     self.counts.refuse(error)
-                    found[Release(sha256, Digest(""), "")] = raw
+                    every[Release(sha256, Digest(""), "")] = raw
 
         # Digits are most likely those of a SHA-256; to compare keys, every release is read.
         await each([name for name in names if name.startswith(digits)] or names, one)
-        return {release: raw for release, raw in found.items() if release.matches(digits)}
+        return {release: raw for release, raw in every.items() if release.matches(digits)}
 
     def take(self, raw: bytes) -> Record:
         """Bring a release into the store, in the place of another artifact of its key. Raises OSError, too."""
