@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from engine.digest import Digest
-from engine.store.disk import remove
 
 if TYPE_CHECKING:
     from engine.store.store import Store
@@ -39,4 +38,4 @@ def every(store: Store) -> list[Release]:
 
 def forget(store: Store, release: Release) -> None:
     """Remove the note of a release: a later collection may remove its record. Raises OSError."""
-    remove(store.notes.path(KIND, release.sha256))
+    store.notes.path(KIND, release.sha256).unlink(missing_ok=True)

@@ -43,6 +43,9 @@ _UNDER_WAY = 64
 """The most pushes that have begun; `Upload` says how many requests are made at a time."""
 _LARGE = 32
 """The most records of larger artifacts that are pushed at a time."""
+_RELEASED = 86400.0
+"""Seconds: a release relies on blobs that are younger than half of it, and writes older ones again. A collection
+removes no blob that is younger than `upkeep.GRACE`: there are 12 hours between the first blob and the release."""
 _SECRETS = ("TOKEN", "SECRET", "PASSWORD", "PASSWD", "CREDENTIAL", "PRIVATE")
 
 
@@ -72,10 +75,11 @@ class Pushes:
     ) -> None:  # fmt: skip
         """What `anew` names is written in any case."""
         self._store = store
-        self.remote = remote
+        self._remote = remote
         self._upload = Upload(
             store, remote, retention=settings.retention, anew=anew.objects, on_bytes=counts.send, moving=moving
         )
+        self._retention = settings.retention
         self._signer = settings.signer
         self._trust = settings.trust
         self._unsigned: UserError | None = None
@@ -95,7 +99,7 @@ class Pushes:
         """Begin to push a record, unless its push has begun already."""
         if record.digest in self._every:
             return
-        push = Push(record, tuple(earlier), self._store.has_pushed(record.digest, self.remote.shown))
+        push = Push(record, tuple(earlier), self._store.has_pushed(record.digest, self._remote.shown))
         self._every[record.digest] = push
         if push.is_known:
             self._known.append(push)
@@ -112,6 +116,20 @@ class Pushes:
             with contextlib.suppress(UserError, OSError, CancelledError):
                 end.result()
         self._every.clear()
+
+    async def release(self, name: str, record: Record, recipe: str) -> None:
+        """Write a copy of a record, with the recipe that it was published from. Raises UserError and OSError."""
+        _refuse_secrets(record)
+        kept = min(_RELEASED, self._retention or _RELEASED)
+        counts, moving = self._counts, Moving("out")
+        upload = Upload(self._store, self._remote, retention=kept, anew=(), on_bytes=counts.send, moving=moving)
+        payload = statement.write(record, await upload.artifact(record), recipe=recipe)
+        raw = (await asyncio.to_thread(seal, payload, self._signer)).encode()
+        await self._remote.write(name, raw)
+
+    async def remove(self, name: str) -> None:
+        """Remove a released record. Raises RemoteError."""
+        await self._remote.remove(name)
 
     def _start(self, pushes: Sequence[Push]) -> None:
         with self._lock:
@@ -192,7 +210,7 @@ class Pushes:
 
     def _sealed(self, record: Record, files: Mapping[str, StoredFile]) -> bytes:
         """Return the signed envelope of a record. A signer that has failed once is not asked again."""
-        refuse_secrets(record)
+        _refuse_secrets(record)
         if self._unsigned is not None:
             raise self._unsigned
         try:
@@ -204,7 +222,7 @@ class Pushes:
     def _keep(self, pushes: Sequence[Push]) -> None:
         envelopes = {push.record.digest: push.raw for push in pushes if push.raw is not None}
         try:
-            self._store.keep_pushed(envelopes, self.remote.shown)
+            self._store.keep_pushed(envelopes, self._remote.shown)
         except (UserError, OSError) as error:
             for push in pushes:
                 push.end.set_exception(error)
@@ -235,7 +253,7 @@ class Pushes:
 
     async def _whole(self, record: Record) -> bytes:
         """Bring a record's artifact to the remote, and return the record's envelope."""
-        refuse_secrets(record)
+        _refuse_secrets(record)
         async with self._large:
             files = await self._upload.artifact(record)
             # In a thread: a command that signs may take seconds, and other requests go on meanwhile.
@@ -243,14 +261,14 @@ class Pushes:
 
     async def _write(self, record: Record, raw: bytes, *, create: bool) -> bool:
         async with self._upload.requests:
-            is_written = await self.remote.write(record_name(record.key), raw, create=create)
+            is_written = await self._remote.write(record_name(record.key), raw, create=create)
         self._counts.pushed += is_written
         return is_written
 
     async def _usable(self, key: Key) -> bytes | None:
         """Return the envelope that the remote has for a key; None if there is none that this user would use."""
         try:
-            raw = await self.remote.read(record_name(key), most=LARGEST_RECORD)
+            raw = await self._remote.read(record_name(key), most=LARGEST_RECORD)
             admitted(raw, key, self._trust)
         except (MissingError, RefusedError):
             return None
@@ -261,17 +279,16 @@ class Pushes:
         name, new = list_name(record.key), machines.candidate(record, earlier)
         for _ in range(_LISTINGS):
             try:
-                every = machines.decode(await self.remote.read(name, most=machines.LARGEST))
+                every = machines.decode(await self._remote.read(name, most=machines.LARGEST))
             except (MissingError, RefusedError):
                 every = ()
             if any(each.name == new.name for each in every):
                 return
-            await self.remote.write(name, machines.encode(machines.with_candidate(every, new)))
+            await self._remote.write(name, machines.encode(machines.with_candidate(every, new)))
             await asyncio.sleep(random.uniform(0.0, _LISTING_PAUSE))  # noqa: S311 - spreads the writers
 
 
-def refuse_secrets(record: Record) -> None:
-    """Raise SecretError for a record with a row that may be a secret."""
+def _refuse_secrets(record: Record) -> None:
     rows = [row for row in record.key if row.startswith("env.") and any(word in row.upper() for word in _SECRETS)]
     if rows:
         raise SecretError(

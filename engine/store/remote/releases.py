@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import PurePosixPath
@@ -12,18 +11,13 @@ from pathlib import PurePosixPath
 from engine.digest import Digest
 from engine.store.record import Record
 from engine.store.releases import Release
-from engine.store.remote import envelope, statement
+from engine.store.remote import statement
 from engine.store.remote.background import each
 from engine.store.remote.blobs import Blob
 from engine.store.remote.objects import RELEASES, MissingError, RefusedError
-from engine.store.remote.pushes import refuse_secrets
 from engine.store.remote.statement import LARGEST_RECORD
 from engine.store.remote.tier import Tier
-from engine.store.remote.uploads import Upload
 
-_KEPT = 86400.0
-"""Seconds: a release relies on blobs that are younger than half of it, and writes older ones again. A collection
-removes no blob that is younger than `upkeep.GRACE`: there are 12 hours between the first blob and the release."""
 _LENGTH = 64
 """The hexadecimal digits of a SHA-256."""
 
@@ -77,13 +71,7 @@ class ReleaseTier(Tier):
             raw = await self._remote.read(_name(release.sha256), most=LARGEST_RECORD)
             await each(statement.admitted(raw, None, self.settings.trust).stored_blobs, self._refuse_missing)
             return
-        refuse_secrets(record)
-        age = min(_KEPT, self.settings.retention or _KEPT)
-        remote = self._pushes.remote
-        upload = Upload(self._store, remote, retention=age, anew=(), on_bytes=self.counts.send, moving=self._going)
-        payload = statement.write(record, await upload.artifact(record), recipe=release.recipe)
-        raw = (await asyncio.to_thread(envelope.seal, payload, self.settings.signer)).encode()
-        await remote.write(_name(release.sha256), raw)
+        await self._pushes.release(_name(release.sha256), record, release.recipe)
 
     async def _refuse_missing(self, blob: Blob) -> None:
         if await self._remote.entry(blob.name) is None:
@@ -91,7 +79,7 @@ class ReleaseTier(Tier):
 
     def forget(self, release: Release) -> None:
         """Remove a release: a later collection removes its blobs."""
-        self._background.run(self._pushes.remote.remove(_name(release.sha256)))
+        self._background.run(self._pushes.remove(_name(release.sha256)))
 
 
 def _name(sha256: str) -> str:
