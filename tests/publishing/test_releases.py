@@ -190,6 +190,9 @@ def test_without_a_store_and_a_remote_nothing_is_made(laptop, models):
     assert not list(laptop.folder.iterdir())
     done = laptop("publish", "--release", "0123456789ab", models[0], "r.yaml", expect=2)
     assert "takes no recipes" in done.stderr
+    released.put(laptop.store, 1)
+    done = laptop("publish", "--release", "0123456789ab", models[0], expect=1)
+    assert "no remote is set (RECIPE_REMOTE)" in done.stderr
 
 
 @pytest.mark.parametrize("remote", ["folder"], indirect=True)
