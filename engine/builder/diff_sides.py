@@ -12,13 +12,13 @@ from typing import Unpack
 
 from engine.builder.lookup import Lookup
 from engine.builder.planning import variants
-from engine.builder.selection import Reading, Selection, listed, select, store_of
+from engine.builder.selection import Reading, Selection, listed, select
 from engine.builder.summary import Summary, carrying, summarize
 from engine.builder.variant import PlannedVariant
 from engine.builder.why import Finding, examine
 from engine.errors import UsageError
 from engine.key import Key
-from engine.recipe.project import project_of
+from engine.recipe.project import project_of, store_of
 from engine.store import history
 from engine.store.history import HeadlineFigures
 from engine.store.opening import open_store

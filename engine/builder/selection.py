@@ -13,7 +13,7 @@ from engine import feasibility
 from engine.errors import UsageError
 from engine.recipe import overrides
 from engine.recipe.load import LoadedRecipe
-from engine.recipe.project import cache_of, jobs_of, project_of
+from engine.recipe.project import jobs_of, project_of, store_of
 from engine.runtimes import registry as runtimes
 
 T = TypeVar("T", bound=Path)
@@ -65,11 +65,6 @@ class Selection(NamedTuple):
     def store(self) -> Path:
         """The store's folder, as `store_of` returns it."""
         return store_of(self.cache, self.paths[0])
-
-
-def store_of(cache: Path | None, recipe: Path) -> Path:
-    """Return the store's folder: the argument `cache`, RECIPE_CACHE, that of `recipe.toml`, or the folder `cache`."""
-    return cache or Path(os.environ.get("RECIPE_CACHE") or cache_of(str(recipe)))
 
 
 def select(recipes: Recipes, **reading: Unpack[Reading]) -> Selection:

@@ -62,7 +62,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> Exit:
     """Run the action that the command line names, for example `gc`. Raises UsageError where there is no store."""
-    from engine.builder.selection import store_of
+    from engine.recipe.project import store_of
     from engine.store import file_lock
 
     if getattr(arguments, "remote", None) is not None:

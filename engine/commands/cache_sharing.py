@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from engine.commands import options
+from engine.commands import cache_releases, options
 from engine.errors import Exit, StepError, StoreError, UsageError
 from engine.system import folders, own_stores
 from engine.text import sizes
@@ -51,6 +51,7 @@ def arguments(action: Add) -> None:
     keygen.add_argument("-o", "--output", metavar="FILE", type=Path, help="the private key; FILE.pub is the public one")
     for parser, run in ((push, _push), (pull, _pull), (export, _export), (taking, _import), (keygen, _keygen)):
         parser.set_defaults(run=run)
+    cache_releases.arguments(action("releases", cache_releases.ABOUT))
     _add_trust(action("trust", "whose records are used: keys of remotes, and stores on this machine"))
 
 
@@ -118,7 +119,7 @@ def _pull(arguments: argparse.Namespace) -> Exit:
 
 
 def _import(arguments: argparse.Namespace) -> Exit:
-    from engine.builder.selection import store_of
+    from engine.recipe.project import store_of
     from engine.store.opening import open_store
     from engine.store.remote import remotes
 

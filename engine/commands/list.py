@@ -94,7 +94,7 @@ def _listed(path: str, cache: Path | None) -> ListedRecipe:
     if changes is not None and not changes.names:
         return ListedRecipe(path, "waiting" if changes.snapshot["exit"] == Exit.WAITING else "up to date", rebuild=0)
     from engine import api
-    from engine.builder.selection import store_of
+    from engine.recipe.project import store_of
 
     try:
         if not store_of(cache, Path(path)).is_dir():  # a list makes no store

@@ -1,4 +1,4 @@
-"""Publish packages into a Triton model repository, as numbered versions; build them first where needed."""
+"""Publish packages into a Triton model repository, as numbered versions; build them first, or take an earlier one."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import asyncio
 import json
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from engine.commands import options
@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from engine.api import Session
     from engine.publishing.package import PackageContent
     from engine.publishing.publisher import ListedVersion, Published
+    from engine.publishing.repository import ModelRepository
+    from engine.store.record import Record
+    from engine.store.remote.releases import ReleaseTier
+    from engine.store.store import Store
 
 _SHORT = 12
 """Digits of a digest that are printed."""
@@ -29,17 +33,21 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     options.add_recipes(parser, needed=False)
     parser.add_argument("url", metavar="URL", help="the model repository: s3://, gs://, az:// or file:///PATH")
     parser.add_argument("--list", action="store_true", help="print which versions are there, and which are served")
+    parser.add_argument("--release", metavar="DIGEST", help="what was published before, by the sha256 or key of --list "
+                        "or its first 8 digits: from the store or the remote, without a recipe")  # fmt: skip
     parser.add_argument("--dry-run", action="store_true", help="print what would be written, and write nothing")
     packages_of.add_building(parser, locked="publish only what the recipe's lock says, else exit 2")
     options.add_json(parser)
 
 
 def run(arguments: argparse.Namespace) -> Exit:
-    """Publish the package of each recipe, or list what is published."""
-    if arguments.list and (arguments.recipes or arguments.dry_run):
+    """Publish the package of each recipe or of a release, or list what is published."""
+    if arguments.list and (arguments.recipes or arguments.dry_run or arguments.release):
         raise UsageError("--list takes nothing but the URL", hint="recipe publish --list URL")
     if arguments.list:
         return _list(arguments)
+    if arguments.release is not None:
+        return _publish_again(arguments)
     if not arguments.recipes:
         raise UsageError(
             "a recipe and a URL are needed", [f"given: {arguments.url}"],
@@ -99,9 +107,8 @@ def _time(when: float) -> str:
 
 def _publish(arguments: argparse.Namespace) -> Exit:
     from engine import api
-    from engine.publishing.publisher import Publisher, PublishWaits
     from engine.publishing.repository import ModelRepository
-    from engine.report import progress
+    from engine.store.remote.releases import ReleaseTier
 
     repository = ModelRepository(
         arguments.url, writes=not arguments.dry_run
@@ -109,25 +116,65 @@ def _publish(arguments: argparse.Namespace) -> Exit:
     session = api.session(arguments.recipes, **options.reading(arguments))
     packages_of.refuse_twin_models(session.variants, apart="choose one with --only")
     packages, code = _built(arguments, session)
+    store = session.lookup.store
+    tier = None if store.tier is None else ReleaseTier(store, store.tier.settings, brief=False)
+    _publish_each(arguments, repository, packages, store, tier)
+    return code
+
+
+def _publish_again(arguments: argparse.Namespace) -> Exit:
+    """Publish a release. No recipe is read, and nothing is planned or built."""
+    from engine.publishing import releases
+    from engine.publishing.repository import ModelRepository
+    from engine.report import progress
+
+    building = ("recipes", "set", "only", "allow_path", "jobs", "locked", "frozen", "output")
+    if wrong := [name for name in building if getattr(arguments, name)]:
+        what = f"--release builds nothing, and takes no {', '.join(wrong)}"
+        raise UsageError(what, hint="recipe publish --release DIGEST URL")
+    repository = ModelRepository(arguments.url, writes=not arguments.dry_run)
+    store, tier = releases.here(arguments.cache)
+    with progress.transfer_bar(arguments.release) as on_bytes:
+        if tier is not None:
+            tier.counts.on_bytes = on_bytes
+        package = releases.find(arguments.release, store, tier)
+    _publish_each(arguments, repository, [package], store, tier)
+    return Exit.OK
+
+
+def _publish_each(
+    arguments: argparse.Namespace, repository: ModelRepository, packages: Iterable[tuple[PackageContent, Record]],
+    store: Store, tier: ReleaseTier | None,
+) -> None:  # fmt: skip
+    """Publish packages and print what was done. Each is kept for `--release` before it is served."""
+    from engine.publishing import releases
+    from engine.publishing.publisher import Publisher, PublishWaits
+    from engine.report import progress
+
     results: list[dict[str, object]] = []
-    for package in packages:
+    for package, record in packages:
+        kept, why = ([], "") if arguments.dry_run else releases.keep(store, tier, package, record)
+        if why:
+            print(f"note: {package.name} is not kept for `--release` everywhere: {why}", file=sys.stderr, flush=True)
         total = sum(file.size for model in package.models for file in model.files.values())
         with progress.transfer_bar(package.name, total=total) as on_bytes:
             publisher = Publisher(repository, package, waits=PublishWaits(), on_bytes=on_bytes)
             result = asyncio.run(publisher.plan() if arguments.dry_run else publisher.publish())
-        results.append(_result_fields(package, result, repository.shown))
+        results.append({**_result_fields(package, result, repository.shown), "kept": kept})
         if not arguments.json:
             for version, file in result.damaged.items():
                 what = f"{package.name} version {version} is damaged: {file} is not as it was published"
                 place = f"version {result.version} takes its place, and version {version} can be removed"
                 print(f"{repository.shown}: {what}; {place}")
             print(_text(package, result, repository.shown))
+            if kept:
+                print(f"`--release {package.sha256[:_SHORT]}` publishes it again, from {' or '.join(kept)}")
+    store.leave()
     if arguments.json:
         print(json.dumps(results, ensure_ascii=False, indent=1))
-    return code
 
 
-def _built(arguments: argparse.Namespace, session: Session) -> tuple[list[PackageContent], Exit]:
+def _built(arguments: argparse.Namespace, session: Session) -> tuple[list[tuple[PackageContent, Record]], Exit]:
     """Build what is not built, and return the packages and the exit code. A failed build publishes nothing."""
     from engine.publishing import package
 
@@ -135,12 +182,13 @@ def _built(arguments: argparse.Namespace, session: Session) -> tuple[list[Packag
     if finished.exit != Exit.OK:
         print("nothing is published", file=sys.stderr, flush=True)
         return [], finished.exit
-    packages: list[PackageContent] = []
+    packages: list[tuple[PackageContent, Record]] = []
     for summary in session.summaries():
         variant = summary.variant
         delivering = next(job for job in variant.jobs if job.traits.delivers)
-        key = str(summary.records[delivering.name].digest)
-        packages.append(package.read(finished.packages[variant.name], recipe=variant.name, key=key))
+        record = summary.records[delivering.name]
+        folder = finished.packages[variant.name]
+        packages.append((package.read(folder, recipe=variant.name, key=str(record.digest)), record))
     return packages, Exit.OK
 
 

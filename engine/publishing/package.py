@@ -137,6 +137,8 @@ def read(folder: Path, *, recipe: str, key: str) -> PackageContent:
         models.append(PublishedModel(place.name, config, files))
     if not models:
         raise StepError(f"{recipe}: the package {folder} has no models", hint="build it again")
+    for model in models:
+        model.placed(MODEL_VERSION)  # what cannot be published is refused before anything is written
     return PackageContent(recipe, key, tuple(models), _entry(recipe, models), config_digests)
 
 

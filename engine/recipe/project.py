@@ -43,6 +43,11 @@ def cache_of(recipe: str) -> str:
     return stated or os.path.join(root, "cache")
 
 
+def store_of(cache: Path | None, recipe: Path) -> Path:
+    """Return the store's folder: the argument `cache`, RECIPE_CACHE, that of `recipe.toml`, or the folder `cache`."""
+    return cache or type(recipe)(os.environ.get("RECIPE_CACHE") or cache_of(str(recipe)))
+
+
 def jobs_of(recipe: str) -> int | None:
     """Return how many jobs run at once by the `recipe.toml` of a recipe's project, if it says so. Raises UserError."""
     root = root_of(recipe)

@@ -13,7 +13,7 @@ from pathlib import Path
 from engine import digest, snapshot
 from engine.digest import Digest
 from engine.errors import StoreError
-from engine.store import file_lock, heads, presence
+from engine.store import file_lock, heads, presence, releases
 from engine.store.disk import entries
 from engine.store.record import Record
 from engine.store.store import Store
@@ -85,7 +85,7 @@ class _Collection:
         records = {record.digest: record for record in self.store.records()}
         last = last_uses(self.store, records)
         using = presence.used(staging)
-        chosen = _choice(records, last, self.limits)
+        chosen = _choice(records, last, self.limits, self._released())
         self.result.in_use = len(using.intersection(chosen))
         chosen = [key for key in chosen if key not in using]
         if not self.dry_run:
@@ -100,6 +100,10 @@ class _Collection:
         else:
             self._clean(left)
         return self.result
+
+    def _released(self) -> set[str]:
+        """Return the keys of the packages that were published and not let go: no limit removes them."""
+        return {release.key for release in releases.every(self.store)}
 
     def _unrecord(self, chosen: Sequence[Digest], staging: Path) -> list[Digest]:
         """Remove the records of the chosen keys, and put back each record that a build has meanwhile named as in use.
@@ -116,7 +120,7 @@ class _Collection:
                 with contextlib.suppress(FileNotFoundError):
                     raw[key] = regular.read(path)
                     path.unlink()
-            named = presence.used(staging).intersection(raw)
+            named = (self._released() | presence.used(staging)).intersection(raw)
             for key in raw.keys() & named:
                 self.store.write(self.store.record_path(key), raw[key])
         self.result.in_use += len(named)
@@ -196,9 +200,11 @@ def _watched(path: Path) -> Sequence[str]:
     return names
 
 
-def _choice(records: Mapping[Digest, Record], last: Mapping[Digest, float], limits: CollectionLimits) -> list[Digest]:
+def _choice(
+    records: Mapping[Digest, Record], last: Mapping[Digest, float], limits: CollectionLimits, released: set[str]
+) -> list[Digest]:
     """Return the keys of the records that the collection is to remove, the longest unused first."""
-    reach = set(limits.reach or ())
+    reach = released.union(limits.reach or ())
     oldest = sorted((key for key in records if key not in reach), key=lambda key: (last[key], key))
     if limits.older_than_seconds is None and limits.max_bytes is None:
         return oldest if limits.reach is not None else []

@@ -17,8 +17,9 @@ from engine.system import regular, watched
 if TYPE_CHECKING:
     from engine.system.watched import Row
 
-KINDS = ("heads", "stat", "resolutions", "pushed", "history")
-"""The folders of notes: last builds, digests by stat row, commits of a hub, what remotes have, and earlier builds."""
+KINDS = ("heads", "stat", "resolutions", "pushed", "history", "releases")
+"""The folders of notes: last builds, digests by stat row, commits of a hub, what remotes have, earlier builds, and
+published packages."""
 KEPT = "kept"
 """The folder of kept files."""
 

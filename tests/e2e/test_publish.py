@@ -1,7 +1,9 @@
 """A real Triton server polls a repository while packages are published into it."""
 
 import asyncio
+import contextlib
 import json
+import shutil
 import threading
 import time
 import urllib.error
@@ -10,6 +12,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 import pytest
+import released
+from program import Program
 from published import SERVICE, write
 
 from engine import server as servers
@@ -20,6 +24,8 @@ from engine.server.pip_server import Packaged
 
 pytestmark = [pytest.mark.slow, pytest.mark.whole("tests/publishing publishes to folders and buckets")]
 _PATIENCE = 60
+_RATE, _SECONDS = 50, 60
+"""Requests a second, and for how many seconds."""
 
 
 @dataclass(frozen=True)
@@ -72,6 +78,16 @@ def answer(server):
     return reply["outputs"][0]["data"][0], int(reply["model_version"])
 
 
+def polling(environment, repository, tmp_path):
+    """Start a server that polls a repository."""
+    installation = Polling(
+        "pip", pip_server.VERSION, "for tests", environment=environment, url=repository.of_triton,
+        variables=repository.variables,
+    )  # fmt: skip
+    (tmp_path / "models").mkdir(exist_ok=True)
+    return servers.start(tmp_path / "models", installation=installation, patience=60.0)
+
+
 def test_a_polling_server_answers_with_whole_versions_only(environment, repository, tmp_path):
     def publish(add):
         package = write(tmp_path / f"package-{add}-{time.monotonic_ns()}", add=add)
@@ -81,12 +97,7 @@ def test_a_polling_server_answers_with_whole_versions_only(environment, reposito
 
     publish(1)
     answers, stop = [], threading.Event()
-    installation = Polling(
-        "pip", pip_server.VERSION, "for tests", environment=environment, url=repository.of_triton,
-        variables=repository.variables,
-    )  # fmt: skip
-    (tmp_path / "models").mkdir(exist_ok=True)
-    with servers.start(tmp_path / "models", installation=installation, patience=60.0) as server:
+    with polling(environment, repository, tmp_path) as server:
 
         def ask():
             while not stop.is_set():
@@ -111,3 +122,37 @@ def test_a_polling_server_answers_with_whole_versions_only(environment, reposito
     assert set(answers) == {(2.0, 1), (4.0, 2), (6.0, 3)}
     assert config["parameters"]["recipe_version"]["string_value"] == "1"
     assert config["parameters"]["recipe_key"]["string_value"] == "key-1"
+
+
+def test_releases_roll_forward_and_back_under_load_without_a_failed_request(environment, repository, tmp_path):
+    """The releases come from a remote, into an empty folder: nothing is planned or built, and no key is needed."""
+    recipe = Program(tmp_path / "ci")
+    recipe.environment |= {"RECIPE_REMOTE": f"file://{tmp_path}/remote", "XDG_CONFIG_HOME": str(tmp_path / "config")}
+    records = [released.put(tmp_path / "ci" / "cache", add) for add in (1, 2)]
+    recipe("cache", "keygen", expect=0)
+    for record in records:
+        recipe("publish", "--release", record.digest, repository.url, expect=0)
+    shutil.rmtree(tmp_path / "ci" / "cache")
+    recipe.environment["RECIPE_PUSH"] = "0"
+    with polling(environment, repository, tmp_path) as server:
+        load = recipe.start(
+            "loadtest", f"http://{server.http}", "--model", SERVICE, "--input", "x=[0, 0, 0, 0]", "--rate", str(_RATE),
+            "--duration", str(_SECONDS), "--warm-up", "0.5", "--max-errors", "0", "--json",
+        )  # fmt: skip
+        turns = 0
+        while load.poll() is None:
+            version = 1 + turns % 2
+            done = recipe("publish", "--release", records[version - 1].digest[:8], repository.url, expect=0)
+            assert f"version {version} is this package already; it is served" in done.stdout
+            end = time.monotonic() + _PATIENCE
+            with contextlib.suppress(OSError):
+                while answer(server) != (2.0 * version, version):
+                    assert time.monotonic() < end, server.last_words()
+                    time.sleep(0.1)
+            turns += 1
+        figures = json.loads(load.communicate()[0])
+    assert load.returncode == 0, figures
+    assert figures["errors"]["count"] == 0
+    assert figures["requests"] > _RATE * _SECONDS * 0.9
+    assert turns > 2, turns
+    print(f"{figures['requests']} requests at {_RATE} a second, {turns} releases, no failed request")

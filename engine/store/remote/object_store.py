@@ -143,6 +143,8 @@ class ObjectStoreTransport:
                 return MissingError(f"{place}: there is no such object")
             case exceptions.PermissionDeniedError() | exceptions.UnauthenticatedError() | PermissionError():
                 return DeniedError(f"{place}: the credentials are refused ({reason})", hint=_RIGHTS[self._scheme])
+            case exceptions.BaseError() if "(code: AccessDenied)" in text:  # the answer to one of many removals
+                return DeniedError(f"{place}: it cannot be removed", hint="the right s3:DeleteObject is needed")
             case exceptions.BaseError() if "redirect" in text or reason.startswith("3"):
                 hint = "the bucket is elsewhere: AWS_REGION and AWS_ENDPOINT_URL say where"
                 return RemoteError(f"{place}: the server answers with a redirection ({reason})", hint=hint)

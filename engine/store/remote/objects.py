@@ -15,6 +15,7 @@ from engine.key import Key
 VERSION = "v1"
 RECORDS = f"{VERSION}/records"
 BLOBS = f"{VERSION}/blobs"
+RELEASES = f"{VERSION}/releases"
 MACHINES = f"{VERSION}/machines"
 PROBE = f"{VERSION}/probe"
 _RECORD = re.compile(rf"{RECORDS}/([0-9a-f]{{2}})/\1[0-9a-f]{{62}}\.json")

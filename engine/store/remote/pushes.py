@@ -43,6 +43,9 @@ _UNDER_WAY = 64
 """The most pushes that have begun; `Upload` says how many requests are made at a time."""
 _LARGE = 32
 """The most records of larger artifacts that are pushed at a time."""
+_RELEASED = 86400.0
+"""Seconds: a release relies on blobs that are younger than half of it, and writes older ones again. A collection
+removes no blob that is younger than `upkeep.GRACE`: there are 12 hours between the first blob and the release."""
 _SECRETS = ("TOKEN", "SECRET", "PASSWORD", "PASSWD", "CREDENTIAL", "PRIVATE")
 
 
@@ -76,6 +79,7 @@ class Pushes:
         self._upload = Upload(
             store, remote, retention=settings.retention, anew=anew.objects, on_bytes=counts.send, moving=moving
         )
+        self._retention = settings.retention
         self._signer = settings.signer
         self._trust = settings.trust
         self._unsigned: UserError | None = None
@@ -112,6 +116,20 @@ class Pushes:
             with contextlib.suppress(UserError, OSError, CancelledError):
                 end.result()
         self._every.clear()
+
+    async def release(self, name: str, record: Record, recipe: str) -> None:
+        """Write a copy of a record, with the recipe that it was published from. Raises UserError and OSError."""
+        _refuse_secrets(record)
+        kept = min(_RELEASED, self._retention or _RELEASED)
+        counts, moving = self._counts, Moving("out")
+        upload = Upload(self._store, self._remote, retention=kept, anew=(), on_bytes=counts.send, moving=moving)
+        payload = statement.write(record, await upload.artifact(record), recipe=recipe)
+        raw = (await asyncio.to_thread(seal, payload, self._signer)).encode()
+        await self._remote.write(name, raw)
+
+    async def remove(self, name: str) -> None:
+        """Remove a released record. Raises RemoteError."""
+        await self._remote.remove(name)
 
     def _start(self, pushes: Sequence[Push]) -> None:
         with self._lock:

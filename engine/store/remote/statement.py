@@ -66,6 +66,8 @@ class Statement:
     record: Record
     files: Mapping[str, StoredFile]
     signed_at: float
+    recipe: str = ""
+    """The recipe of a published package; "" for other records."""
 
     @property
     def is_small(self) -> bool:
@@ -78,14 +80,15 @@ class Statement:
         return {blob for file in self.files.values() for blob in file.blobs if blob.inline is None}
 
 
-def write(record: Record, files: Mapping[str, StoredFile]) -> bytes:
-    """Return the statement of a record as JSON, signed now."""
+def write(record: Record, files: Mapping[str, StoredFile], *, recipe: str = "") -> bytes:
+    """Return the statement of a record as JSON, signed now; `recipe` is that of a published package."""
     fields = {name: value for name, value in record.fields().items() if name not in _LEFT_OUT}
     content = {
         "form": _FORM,
         "record": fields,
         "blobs": {name: [blob.fields() for blob in file.blobs] for name, file in files.items()},
         "signed_at": round(time.time(), 3),
+        "recipe": recipe,
     }
     options, inputs, tools = (_rows(record.key, prefix) for prefix in ("options.", "inputs.", "tools."))
     statement = {
@@ -140,12 +143,15 @@ def read(payload: bytes) -> Statement:
         subjects = {str(each["name"]): str(each["digest"]["sha256"]) for each in statement["subject"]}
         named = len(statement["subject"])
         blobs = {str(name): tuple(map(Blob.parse, each)) for name, each in fields["blobs"].items()}
-        signed_at = float(fields["signed_at"])
+        signed_at, recipe = float(fields["signed_at"]), str(fields.get("recipe", ""))
+        if not recipe.isprintable():
+            raise ValueError("a text that a terminal would obey")
     except envelope.WRONG as error:
         what = f"the payload has not the fields of a record: {envelope.fault(error)}"
         raise RefusedError("wrong statement", what) from None
     _check(record, subjects, blobs, named=named)
-    return Statement(record, {name: StoredFile(subjects[name], blobs[name]) for name in record.files}, signed_at)
+    files = {name: StoredFile(subjects[name], blobs[name]) for name in record.files}
+    return Statement(record, files, signed_at, recipe)
 
 
 def _record(fields: Mapping[str, Any]) -> Record:

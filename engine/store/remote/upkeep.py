@@ -16,6 +16,7 @@ from engine.store.remote.objects import (
     MACHINES,
     PROBE,
     RECORDS,
+    RELEASES,
     Entry,
     MissingError,
     RefusedError,
@@ -74,7 +75,7 @@ async def check(remote: RetryingRemote, trust: Trust, *, deep: bool) -> RemoteVe
         except RefusedError as error:
             note(entry.name, error.kind, error.what)
             return
-        if record_name(read.record.key) != entry.name:
+        if not entry.name.startswith(RELEASES) and record_name(read.record.key) != entry.name:
             note(entry.name, "other key", "the record under this name was made for another key")
             return
         verdict.records += 1
@@ -85,7 +86,7 @@ async def check(remote: RetryingRemote, trust: Trust, *, deep: bool) -> RemoteVe
             note(name, *wrong)
 
     # Records come first: a record that is pushed during the check has its blobs in the later list.
-    await each(await remote.listed(RECORDS), check_record)
+    await each([*await remote.listed(RECORDS), *await remote.listed(RELEASES)], check_record)
     sizes = {entry.name: entry.size for entry in await remote.listed(BLOBS)}
     verdict.blobs, verdict.bytes = len(named), sum(blob.stored for blob in named.values())
     verdict.unnamed = len(sizes.keys() - named.keys())
@@ -121,6 +122,8 @@ async def _fault_of_bytes(remote: RetryingRemote, blob: Blob) -> tuple[str, str]
 GRACE = 86400.0
 """Seconds: a push may go on for so long between the first blob that it finds or writes and its record."""
 _PROBE_BYTES = 16
+_SAME = 1.0
+"""Seconds by which two answers about one object may differ: S3 has milliseconds in listings alone."""
 
 
 @dataclass
@@ -147,17 +150,24 @@ class RemoteCollected:
 async def collect(remote: RetryingRemote, *, older_than: float, dry_run: bool, grace: float = GRACE) -> RemoteCollected:
     """Remove the records and lists that were written more than `older_than` seconds ago, and the blobs of no record.
 
+    Published packages and their blobs stay.
+
     A push relies on blobs that are younger than half of the age, and then writes its record. So a blob goes only if it
     is older than that half and `grace` seconds. The records are read after the blobs were listed: a record that was
     written meanwhile counts. Times are those of the remote's clock. Raises RemoteError.
     """
     result = RemoteCollected()
 
+    async def remove_one(entry: Entry) -> None:
+        current = await remote.entry(entry.name)
+        if current is not None and current.modified < entry.modified + _SAME:  # else a push has written it again
+            await remote.remove(entry.name)
+
     async def remove(entries: Sequence[Entry], age: float) -> list[Entry]:
         """Remove the objects that are older than an age, and return them."""
         old = [entry for entry in entries if now - entry.modified > age]
         if not dry_run:
-            await each(old, lambda entry: remote.remove(entry.name))
+            await each(old, remove_one)
         return old
 
     records = await remote.listed(RECORDS)
@@ -166,9 +176,9 @@ async def collect(remote: RetryingRemote, *, older_than: float, dry_run: bool, g
     result.records = len(old_records)
     result.lists = len(await remove(await remote.listed(MACHINES), older_than))
     blobs = await remote.listed(BLOBS)
-    gone = {entry.name for entry in old_records}
-    left = [entry for entry in await remote.listed(RECORDS) if entry.name not in gone]
-    named, result.unreadable = await _named_blobs(remote, left)
+    gone = set(old_records)
+    left = [entry for entry in await remote.listed(RECORDS) if entry not in gone]
+    named, result.unreadable = await _named_blobs(remote, [*left, *await remote.listed(RELEASES)])
     unnamed = [] if result.unreadable else [entry for entry in blobs if entry.name not in named]
     old_blobs = await remove(unnamed, older_than / 2 + grace)
     result.blobs, result.bytes = len(old_blobs), sum(entry.size for entry in old_blobs)

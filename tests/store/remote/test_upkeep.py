@@ -1,22 +1,18 @@
 """A remote is collected by age and checked, and a record that has outlived its files there is not used."""
 
 import asyncio
-import os
 import time
-from pathlib import Path
-from urllib.parse import unquote, urlsplit
 
 import pytest
+from collected import DAY, check, collect, files_of, make_older, remote_of
 from stores import pushed
 
 from engine.cli import main
-from engine.store.remote import attempts, objects, remotes, upkeep
-from engine.store.remote.attempts import RetryingRemote
+from engine.store.remote import objects
 from engine.store.remote.objects import DeniedError, RemoteError
 from engine.store.remote.trust import Trust
 
 KEY = {"step": "x", "code": "c", "options.a": "1"}
-DAY = 86400.0
 
 
 def large(seed):
@@ -27,46 +23,10 @@ def push(store, number, text):
     return pushed(store, {**KEY, "options.a": str(number)}, {"weights": text, "small": "s"})
 
 
-def remote_of(remote, *, writes=True):
-    return remotes.remote_of(remote.url, environ=remote.writer if writes else remote.reader, writes=writes)
-
-
-def ask(place, request, *words, **options):
-    """Run a function of `upkeep` with a place."""
-
-    async def run():
-        try:
-            return await request(RetryingRemote(place, attempts.brief()), *words, **options)
-        finally:
-            await place.close()
-
-    return asyncio.run(run())
-
-
-def collect(remote, *, older_than, dry_run=False, grace=0.0):
-    return ask(remote_of(remote), upkeep.collect, older_than=older_than, dry_run=dry_run, grace=grace)
-
-
-def check(remote, trust, *, deep=False):
-    return ask(remote_of(remote, writes=False), upkeep.check, trust, deep=deep)
-
-
 def code(words):
     with pytest.raises(SystemExit) as ended:
         main(words)
     return ended.value.code
-
-
-def files_of(remote, kind):
-    every = [path for path in (Path(unquote(urlsplit(remote.url).path)) / kind).rglob("*") if path.is_file()]
-    assert every
-    return every
-
-
-def make_older(paths, seconds):
-    then = time.time() - seconds
-    for path in paths:
-        os.utime(path, (then, then))
 
 
 def test_old_records_go_with_their_blobs_and_shared_blobs_stay(machine, listing, trust):

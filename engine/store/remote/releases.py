@@ -1,0 +1,86 @@
+"""The published packages at a remote: each is a signed copy of its record, which no age removes."""
+
+# The object is a copy: a later build may replace the record of the same key by one of other bytes, and age removes it.
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import PurePosixPath
+
+from engine.digest import Digest
+from engine.store.record import Record
+from engine.store.releases import Release
+from engine.store.remote import statement
+from engine.store.remote.background import each
+from engine.store.remote.blobs import Blob
+from engine.store.remote.objects import RELEASES, MissingError, RefusedError
+from engine.store.remote.statement import LARGEST_RECORD
+from engine.store.remote.tier import Tier
+
+_LENGTH = 64
+"""The hexadecimal digits of a SHA-256."""
+
+
+class ReleaseTier(Tier):
+    """A remote as `recipe publish` uses it. Its methods raise RemoteError."""
+
+    def releases(self, digits: str = "") -> dict[Release, bytes]:
+        """Return the releases whose SHA-256 or key begins with some digits, each with its envelope.
+
+        What is refused is counted, and has no key. A web server cannot list: there, a whole SHA-256 is needed.
+        """
+        return self._background.run(self._releases(digits))
+
+    async def _releases(self, digits: str) -> dict[Release, bytes]:
+        names = [digits]
+        if len(digits) < _LENGTH:
+            names = [PurePosixPath(entry.name).stem for entry in await self._remote.listed(RELEASES)]
+        every: dict[Release, bytes] = {}
+
+        async def one(sha256: str) -> None:
+            with suppress(MissingError):  # let go meanwhile
+                raw = await self._remote.read(_name(sha256), most=LARGEST_RECORD)
+                try:
+                    read = statement.admitted(raw, None, self.settings.trust)
+                    every[Release(sha256, read.record.digest, read.recipe)] = raw
+                except RefusedError as error:
+                    self.counts.refuse(error)
+                    every[Release(sha256, Digest(""), "")] = raw
+
+        # Digits are most likely those of a SHA-256; to compare keys, every release is read.
+        await each([name for name in names if name.startswith(digits)] or names, one)
+        return {release: raw for release, raw in every.items() if release.matches(digits)}
+
+    def take(self, raw: bytes) -> Record:
+        """Bring a release into the store, in the place of another artifact of its key. Raises OSError, too."""
+        read, signer = statement.judged(raw, None, self.settings.trust)
+        record = replace(read.record, origin={"remote": self.shown, "signer": signer})
+        self._store.use(record.digest)
+        with self._store.adding():
+            self._store.adopt({record.digest: raw}, [record])
+        self.bring(record)
+        return record
+
+    def keep(self, release: Release, record: Record) -> None:
+        """Write a release whose files are in the store, unless the remote has it. Raises UserError and OSError."""
+        self._background.run(self._keep(release, record))
+
+    async def _keep(self, release: Release, record: Record) -> None:
+        with suppress(MissingError, RefusedError):
+            raw = await self._remote.read(_name(release.sha256), most=LARGEST_RECORD)
+            await each(statement.admitted(raw, None, self.settings.trust).stored_blobs, self._refuse_missing)
+            return
+        await self._pushes.release(_name(release.sha256), record, release.recipe)
+
+    async def _refuse_missing(self, blob: Blob) -> None:
+        if await self._remote.entry(blob.name) is None:
+            raise MissingError(f"the remote lacks the blob {blob.sha256}")
+
+    def forget(self, release: Release) -> None:
+        """Remove a release: a later collection removes its blobs."""
+        self._background.run(self._pushes.remove(_name(release.sha256)))
+
+
+def _name(sha256: str) -> str:
+    return f"{RELEASES}/{sha256}.json"
