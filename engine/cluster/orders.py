@@ -6,6 +6,7 @@ import json
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
@@ -67,6 +68,17 @@ class SentSource:
     """The name of the file or folder, as the builder has it."""
 
 
+class Renewal(StrEnum):
+    """What a node does once more although its own store has the result of a job."""
+
+    NOTHING = "nothing"
+    """The node only checks that the remote has all of the result, and pushes what is missing there."""
+    PUSH = "push"
+    """The node writes all of the result to the remote again: the builder could not use what is there."""
+    RUN = "run"
+    """The node runs the job, and writes the result over the one at the remote: for `--force`."""
+
+
 @dataclass(frozen=True)
 class JobOrder:
     """A job for a node, its key, and the keys of the records that it reads, by parameter."""
@@ -75,6 +87,7 @@ class JobOrder:
     key: Key
     inputs: Mapping[str, Key]
     sources: Mapping[str, SentSource]
+    renewal: Renewal = Renewal.NOTHING
 
     def encode(self) -> bytes:
         """Return the order as JSON."""
@@ -86,7 +99,8 @@ class JobOrder:
         """Return the order in JSON. Raises ValueError, TypeError or KeyError for other bytes."""
         fields = json.loads(raw)
         sources = {name: SentSource(**source) for name, source in fields.pop("sources").items()}
-        return cls(SentJob.decode(fields.pop("job")), **fields, sources=sources)
+        renewal = Renewal(fields.pop("renewal"))
+        return cls(SentJob.decode(fields.pop("job")), **fields, sources=sources, renewal=renewal)
 
 
 @dataclass(frozen=True)
