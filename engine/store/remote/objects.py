@@ -41,6 +41,10 @@ class RefusedError(RemoteError):
         self.kind = kind
 
 
+class UntrustedError(RefusedError):
+    """A record's signature does not count for this user."""
+
+
 @dataclass(frozen=True)
 class Entry:
     """An object of a place: its name, its size in bytes, and the time of its last write in seconds since the epoch."""

@@ -70,7 +70,7 @@ class Pushes:
         self, store: Store, remote: RetryingRemote, background: Background, counts: Counts, *,
         settings: RemoteSettings, anew: Anew, moving: Moving,
     ) -> None:  # fmt: skip
-        """What `anew` names is written in any case."""
+        """What `anew` names is written in any case, once."""
         self._store = store
         self._remote = remote
         self._upload = Upload(
@@ -83,7 +83,7 @@ class Pushes:
         self._large = asyncio.Semaphore(_LARGE)
         self._background = background
         self._counts = counts
-        self._wrong = anew.keys
+        self._anew = anew
         self._lock = threading.Lock()
         self._every: dict[Digest, Push] = {}
         self._waiting: list[Push] = []
@@ -166,7 +166,7 @@ class Pushes:
 
     async def _pack(self, pushes: Sequence[Push]) -> None:
         """Make the envelopes of small records. An error shows again when the record is pushed by itself."""
-        new = [push for push in pushes if not push.is_known and push.record.digest not in self._wrong]
+        new = [push for push in pushes if not push.is_known and push.record.digest not in self._anew.keys]
         if self._signer is not None and self._signer.at_once > 1:
             await asyncio.to_thread(self._pack_at_once, new, self._signer.at_once)
             return
@@ -185,10 +185,13 @@ class Pushes:
         if len(record.files) > _MANY or any(size > INLINE for size, _ in record.files.values()):
             return
         with contextlib.suppress(UserError, OSError):
-            folder = self._store.artifact_path(record.artifact)
-            files = {name: StoredFile.of(folder / name) for name in record.files}
+            files = self._stored_files(record)
             if all(blob.inline is not None for file in files.values() for blob in file.blobs):  # no file has grown
                 push.raw = self._sealed(record, files)
+
+    def _stored_files(self, record: Record) -> dict[str, StoredFile]:
+        folder = self._store.artifact_path(record.artifact)
+        return {name: StoredFile.of(folder / name) for name in record.files}
 
     def _sealed(self, record: Record, files: Mapping[str, StoredFile]) -> bytes:
         """Return the signed envelope of a record. A signer that has failed once is not asked again."""
@@ -215,22 +218,34 @@ class Pushes:
     async def _written(self, push: Push) -> bytes:
         """Return the envelope that the remote has of a record, after writing it where that is needed.
 
-        A new record is written at once: most are not there yet. One that this store has pushed is asked for first.
+        A new record is written at once: most are not there yet. One that this store has pushed is asked for first, with
+        its blobs: what the remote has lost is pushed again.
         """
         record = push.record
-        if record.digest in self._wrong:
+        if record.digest in self._anew.keys:
             return await self._replaced(record)
-        usable = await self._usable(record.key) if push.is_known else None
-        if usable is not None:
-            return usable
+        if push.is_known:
+            usable = await self._usable(record.key)
+            if usable is not None:
+                return usable
+            self._upload.forget()
+            self._counts.again.append(record.job)
         raw = push.raw or await self._whole(record)
         if await self._write(record, raw, create=True):
             return raw
         return await self._usable(record.key) or await self._replaced(record)
 
     async def _replaced(self, record: Record) -> bytes:
+        """Write a record and all its blobs, whatever the remote has of them."""
+        if record.digest in self._anew.keys:
+            files = await asyncio.to_thread(self._stored_files, record)
+            every = (blob for file in files.values() for blob in file.blobs)
+            self._anew.objects.update(blob.name for blob in every if blob.inline is None)
         raw = await self._whole(record)
         await self._write(record, raw, create=False)
+        if record.digest in self._anew.keys:
+            self._anew.keys.discard(record.digest)
+            self._counts.again.append(record.job)
         return raw
 
     async def _whole(self, record: Record) -> bytes:
@@ -248,13 +263,13 @@ class Pushes:
         return is_written
 
     async def _usable(self, key: Key) -> bytes | None:
-        """Return the envelope that the remote has for a key; None if there is none that this user would use."""
+        """Return the envelope that the remote has for a key, with all its blobs; None if this user could not use it."""
         try:
             raw = await self._remote.read(record_name(key), most=LARGEST_RECORD)
-            admitted(raw, key, self._trust)
+            blobs = admitted(raw, key, self._trust).stored_blobs
         except (MissingError, RefusedError):
             return None
-        return raw
+        return raw if await self._upload.has_all(blobs) else None
 
     async def _listed(self, record: Record, earlier: Sequence[Record]) -> None:
         """Add a record to its list, and read the list again: another machine may have written it at the same moment."""

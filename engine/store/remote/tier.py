@@ -26,6 +26,7 @@ from engine.store.remote.objects import (
     MissingError,
     RefusedError,
     RemoteError,
+    UntrustedError,
     list_name,
     record_name,
 )
@@ -72,6 +73,8 @@ class Tier:
         self._missed: dict[Digest, float] = {}
         """When a record was missing: the builder looks twice, before and after it takes the lock of a key."""
         self._anew = Anew()
+        self._errors: dict[Digest, UserError] = {}
+        """Why the remote gave no usable record or artifact of a key, when it was asked last."""
         self._pushes = Pushes(
             store, RetryingRemote(writing, self.attempts), self._background, self.counts,
             settings=settings, anew=self._anew, moving=self._going,
@@ -96,17 +99,35 @@ class Tier:
         just_missed = time.monotonic() - self._missed.get(digest, -_MISS_SECONDS) < _MISS_SECONDS
         if not self._reads or just_missed or digest in self._anew.keys:
             return None
-        record = self._counting_trouble(self._fetch(key))
+        record = self._counting_trouble(self._fetch(key), digest)
         if record is None:
             self._missed[digest] = time.monotonic()
         return record
 
     def receive(self, key: Key, raw: bytes) -> Record | None:
-        """Return the record of a key from an envelope that its maker has sent, now also in the store.
+        """Return the record of a key from an envelope that its maker has sent after a push, now also in the store.
 
         The envelope is judged like one of the remote; None is returned for one that is refused, or cannot be filed.
+        With or without an envelope, what the remote has of the key is used again.
         """
-        return self._counting_trouble(self._admit(key, raw))
+        digest = digest_of(key)
+        self._anew.keys.discard(digest)
+        self._missed.pop(digest, None)
+        return self._counting_trouble(self._admit(key, raw), digest) if raw else None
+
+    def doubt(self, key: Digest) -> None:
+        """Use nothing that the remote has of a key, and write all of it again at the next push: somebody missed it."""
+        self._anew.keys.add(key)
+
+    def doubts(self, key: Digest) -> bool:
+        """Say whether what the remote has of a key cannot be used, and nobody has pushed it again since."""
+        return key in self._anew.keys
+
+    def lack(self, key: Digest) -> UserError | None:
+        """Return why the remote gave nothing usable of a key, when it was asked last; None where that is not known."""
+        if self.settings.trust.is_empty:
+            return UntrustedError("no trusted key", f"nothing of the remote {self.shown} is used: no key is trusted")
+        return self.attempts.gone or self._errors.get(key)
 
     def look_again(self) -> None:
         """Forget what was missing and what failed: a build that waits for results gives the remote another chance."""
@@ -129,6 +150,7 @@ class Tier:
             self._anew.objects |= objects
             self._background.run(self._download.artifact(checked))
         except RefusedError as error:
+            self._errors[record.digest] = error
             self.counts.refuse(error)
             raise
         except (UserError, OSError) as error:
@@ -140,7 +162,7 @@ class Tier:
     def gather(self, key: Key) -> None:
         """Add the records that other machines made for a job like that of `key`; the builder decides which one fits."""
         if self._reads:
-            self._counting_trouble(self._fetch_listed(key))
+            self._counting_trouble(self._fetch_listed(key), digest_of(key))
 
     def take_all(self) -> list[Record]:
         """Add every record of the remote to the store, and return those that the store has now. Raises RemoteError."""
@@ -171,8 +193,14 @@ class Tier:
             self._pushes.begin(record, earlier)
 
     def push_new(self, record: Record, *, earlier: Sequence[Record]) -> None:
-        """Begin to push a record of a build, unless builds do not push, or this store knows that the remote has it."""
-        if self.settings.pushes and not record.origin and not self._store.has_pushed(record.digest, self.shown):
+        """Begin to push a record of a build, unless builds do not push, or this store knows that the remote has it.
+
+        A record that the remote cannot give is pushed again.
+        """
+        if not self.settings.pushes:
+            return
+        is_there = bool(record.origin) or self._store.has_pushed(record.digest, self.shown)
+        if not is_there or self.doubts(record.digest):
             self.push(record, earlier=earlier)
 
     def wait(self) -> UserError | None:
@@ -190,7 +218,7 @@ class Tier:
     def summary(self) -> str:
         """Return one line about the remote: what went wrong, or what came and went; "" if nothing happened."""
         if line := self.trouble or self.counts.transfers(self.shown):
-            return line
+            return f"{line}{self.counts.repairs}"
         if self.settings.trust.is_empty:
             return f"the remote {self.shown} is not read: no key is trusted (`recipe cache trust --key KEY`)"
         return ""
@@ -208,16 +236,16 @@ class Tier:
         """Whether the remote is asked: it answers, and some signature counts."""
         return not self.settings.trust.is_empty and self.attempts.gone is None
 
-    def _counting_trouble(self, work: Coroutine[Any, Any, T]) -> T | None:
-        """Return the result of a look-up; None where the remote is in trouble, which is counted."""
+    def _counting_trouble(self, work: Coroutine[Any, Any, T], key: Digest) -> T | None:
+        """Return the result of a look-up about a key; None where the remote is in trouble, which is counted."""
         try:
             return self._background.run(work)
-        except RefusedError as error:
-            self.counts.refuse(error)
-        except MissingError:
-            pass
         except RemoteError as error:
-            self.counts.unread = self.counts.unread or error
+            self._errors[key] = error
+            if isinstance(error, RefusedError):
+                self.counts.refuse(error)
+            elif not isinstance(error, MissingError):
+                self.counts.unread = self.counts.unread or error
         return None
 
     async def _fetch(self, key: Key) -> Record:

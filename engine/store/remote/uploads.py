@@ -6,7 +6,7 @@ import asyncio
 import hashlib
 import os
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from engine.store.record import Record
@@ -33,12 +33,12 @@ class Upload:
     """Brings files to a remote. What this process has brought, or what the remote has, is not sent again."""
 
     def __init__(
-        self, store: Store, remote: RetryingRemote, *, retention: float | None, anew: Collection[str],
+        self, store: Store, remote: RetryingRemote, *, retention: float | None, anew: set[str],
         on_bytes: Callable[[int], None], moving: Moving,
     ) -> None:  # fmt: skip
         """`retention` is the age in seconds at which the remote removes objects; None if it keeps all.
 
-        `anew` has the names of blobs that a download refused: they are written, although the remote has them.
+        `anew` has the names of blobs that could not be used: they are written once, although the remote has them.
         `on_bytes` is called with the number of bytes of each object that was written.
         """
         self._store = store
@@ -66,6 +66,19 @@ class Upload:
                 for name, (size, _) in record.files.items():
                     tasks[name] = group.create_task(self._file(folder / name, size))
         return {name: task.result() for name, task in tasks.items()}
+
+    async def has_all(self, every: Iterable[Blob]) -> bool:
+        """Say whether the remote has all blobs of a record, each with its size. Raises RemoteError."""
+        for blob in every:
+            async with self.requests:
+                entry = await self._remote.entry(blob.name)
+            if entry is None or entry.size != blob.stored:
+                return False
+        return True
+
+    def forget(self) -> None:
+        """Forget which blobs this process has brought, because the remote has lost something."""
+        self._sent = {name: future for name, future in self._sent.items() if not future.done()}
 
     async def _file(self, path: Path, size: int) -> StoredFile:
         async with self._files:
@@ -116,7 +129,7 @@ class Upload:
 
     async def _once(self, name: str, raw: bytes) -> None:
         """Write a blob. A second file with this blob waits until the first one has written it."""
-        if name in self._sent:
+        if name in self._sent and not (name in self._anew and self._sent[name].done()):
             await asyncio.shield(self._sent[name])
             return
         future = self._sent[name] = asyncio.get_running_loop().create_future()
@@ -125,6 +138,7 @@ class Upload:
                 if not await self._is_there(name, len(raw)):
                     await self._remote.write(name, raw)
                     self._on_bytes(len(raw))
+                    self._anew.discard(name)
             future.set_result(None)
         except BaseException as error:
             del self._sent[name]  # a later push tries again
