@@ -192,6 +192,7 @@ class NodeStore:
                 records[name] = record
             else:
                 lacking[name] = tier.lack(digest_of(key))
+                tier.believe(digest_of(key))  # the builder has it written again, and asks again
         if lacking:
             reasons = [f"{name}: {'not known' if error is None else error.what}" for name, error in lacking.items()]
             hint = advice(next((each for each in lacking.values() if each is not None), None), tier.shown)

@@ -111,13 +111,17 @@ class Tier:
         With or without an envelope, what the remote has of the key is used again.
         """
         digest = digest_of(key)
-        self._anew.keys.discard(digest)
-        self._missed.pop(digest, None)
+        self.believe(digest)
         return self._counting_trouble(self._admit(key, raw), digest) if raw else None
 
     def doubt(self, key: Digest) -> None:
         """Use nothing that the remote has of a key, and write all of it again at the next push: somebody missed it."""
         self._anew.keys.add(key)
+
+    def believe(self, key: Digest) -> None:
+        """Use again what the remote has of a key, because somebody has written it, or is asked to."""
+        self._anew.keys.discard(key)
+        self._missed.pop(key, None)
 
     def doubts(self, key: Digest) -> bool:
         """Say whether what the remote has of a key cannot be used, and nobody has pushed it again since."""
