@@ -139,9 +139,7 @@ class _Build:
     def _look_up(self) -> Iterator[Ending | Event]:
         """Look for the result of the next job; end a job that is cached or cannot run, and queue any other one."""
         ticket = self.states.take(State.READY)
-        if ticket is None:
-            return
-        if self.states.block(ticket):
+        if ticket is None or self.states.block(ticket):
             return
         if any(other.ended is None or other.ended.state not in PASSED for other in ticket.earlier):
             yield Ending(ticket, "skipped")
@@ -241,7 +239,7 @@ class _Build:
         try:
             ticket.run = self.executor.start(str(ticket.digest), order)
         except LackingInputError as error:
-            yield from self._reopen(ticket, [ticket.makers[name] for name in error.inputs])
+            yield from self._reopen(ticket, error.inputs)
             return
         except OSError as error:  # no further process, or no further open file
             raise limits.failure(error) or error from error
@@ -249,20 +247,15 @@ class _Build:
         if ticket.run.node is not None:
             yield Started(ticket.variant.name, ticket.job.name, ticket.run.log, ticket.run.node)
 
-    def _reopen(self, ticket: Ticket, makers: Iterable[Ticket]) -> Iterator[Event]:
-        """Let a job be looked up again, after the jobs `makers`, whose outputs nobody has."""
+    def _reopen(self, ticket: Ticket, inputs: Iterable[str] = ()) -> Iterator[Event]:
+        """Let a job be looked up again, after the jobs that make those of its inputs that nobody has."""
         self.states.rekey(ticket, None)
         self.states.move(ticket, State.READY)
-        where = "here" if self.lookup.machines is None else "again"
-        for maker in makers:
-            self.states.reopen(maker)
-            yield Noticed(f"the output of {maker.job.name!r} cannot be brought from the remote: the job runs {where}")
-
-    def _lost_makers(self, ticket: Ticket, error: UserError) -> list[Ticket]:
-        """Return the jobs before a job whose outputs neither its node nor this machine can get."""
-        names = error.inputs if isinstance(error, LackingInputError) else ()
-        makers = [ticket.makers[name] for name in names if name in ticket.makers]
-        return [maker for maker in makers if maker.record is not None and not self.store.bring(maker.record)]
+        for maker in (ticket.makers[name] for name in inputs if name in ticket.makers):
+            record = maker.record
+            if record is not None and not (self.store.read(record.digest) and self.store.bring(record)):
+                self.states.reopen(maker)
+                yield Noticed(f"the output of {maker.job.name!r} cannot be brought from the remote: the job runs again")
 
     def _collect(self) -> Iterator[Ending | Event]:
         """Wait for workers, and handle the outcomes of those that have finished."""
@@ -304,7 +297,7 @@ class _Build:
                     each.reruns += 1
                 why = f"{error.what}; the store is mended" if is_mended else error.what
                 yield Noticed(f"{why}, and {ticket.job.name!r} runs again")
-                yield from self._reopen(ticket, self._lost_makers(ticket, error))
+                yield from self._reopen(ticket, error.inputs if isinstance(error, LackingInputError) else ())
                 return
             same, ticket.followers = (ticket, *ticket.followers), []
             for each in same:

@@ -9,18 +9,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from engine.builder.executors.executor import (
-    DisplacedError,
-    LackingInputError,
-    LostError,
-    Releasable,
-    RunOrder,
-)
+from engine.builder.executors.executor import DisplacedError, LackingInputError, LostError, Releasable, RunOrder
 from engine.builder.worker_task import Outcome, error_of
 from engine.cluster import survey
 from engine.cluster.machines import ClusterMachines
 from engine.cluster.nodes import ClusterNode, Piece, lane_of
-from engine.cluster.orders import JobOrder, NodeAnswer, Renewal, Sender, SentJob, advice, tier_of
+from engine.cluster.orders import JobOrder, NodeAnswer, Renewal, Sender, SentJob, tier_of
 from engine.errors import StepError, StoreError, UserError
 from engine.key import CODE, digest_of, without_inputs
 from engine.store.file_lock import FileLock
@@ -74,16 +68,13 @@ class ClusterRun:
         return record
 
     def _lost(self, what: str) -> StepError:
-        """Return the error about something that the node has pushed, and that the remote does not give.
-
-        Another run can help, unless the signature does not count: then the node has to write all of it again.
-        """
+        """Return the error about a result that the remote does not give. Its node can write it again, but not sign it."""
         tier, key = tier_of(self.order.lookup.store), digest_of(self.order.key)
+        tier.doubted.add(key)
         reason = tier.lack(key)
-        tier.doubt(key)
-        facts = [f"node {self.node} has pushed it", f"the remote {tier.shown}", reason.what if reason else "not known"]
         kind = StepError if isinstance(reason, UntrustedError) else LostError
-        return kind(what.format(self.order.job.name), facts, advice(reason, tier.shown))
+        facts = [f"node {self.node} has pushed it", f"the remote {tier.shown}", reason.what]
+        return kind(what.format(self.order.job.name), facts, reason.hint)
 
     def compare(self, outcome: Outcome, stored: Record, *, keep: Path) -> None:
         """Raise StepError: nodes do not make stored jobs again."""
@@ -172,7 +163,7 @@ class ClusterExecutor:
             self._sender.send_inputs(order)
             sources = self._sender.sources(order)
             inputs = {name: record.key for name, record in order.inputs.items()}
-            renewal = Renewal.PUSH if self._tier.doubts(digest_of(order.key)) else Renewal.NOTHING
+            renewal = Renewal.PUSH if digest_of(order.key) in self._tier.doubted else Renewal.NOTHING
             sent = JobOrder(SentJob.of(order.job), order.key, inputs, sources, renewal)
             self._engine.submit(ident, places, lane, sent.encode())
             run = ClusterRun(order, lane, kind, places, resources.pop_all(), self._logs / ident, sent)

@@ -20,7 +20,7 @@ from engine.builder.lookup import Lookup
 from engine.builder.sources import Resolved, SourceReadings
 from engine.builder.worker_task import Outcome
 from engine.cluster import survey
-from engine.cluster.orders import JobOrder, NodeAnswer, Renewal, advice
+from engine.cluster.orders import JobOrder, NodeAnswer, Renewal, tier_of
 from engine.cluster.survey import Question
 from engine.errors import StepError, UserError
 from engine.key import Key, changes, digest_of, inputs_of
@@ -30,7 +30,6 @@ from engine.store import user_cache
 from engine.store.file_lock import FileLock
 from engine.store.opening import join, open_store
 from engine.store.record import Record
-from engine.store.store import RemoteTier
 from engine.system import regular
 from engine.text import redaction
 
@@ -129,9 +128,9 @@ class NodeStore:
             record = None if order.renewal is Renewal.RUN else self.store.find(order.key)
             if record is not None and self.store.bring(record):
                 lock.release()
-                is_pushed = self._push(record, order.renewal)
+                again = self._push(record, order.renewal)
                 answer = self._answer(record, 0.0, record.peak_bytes, record.anonymous_bytes)
-                return replace(answer, is_pushed_again=is_pushed)
+                return replace(answer, is_pushed_again=again)
             taken = self._brought(order.inputs)
         except BaseException:
             lock.release()
@@ -184,7 +183,7 @@ class NodeStore:
 
     def _brought(self, keys: Mapping[str, Key]) -> dict[str, Record]:
         """Return the records of keys, by the names of inputs, with their artifacts. Raises LackingInputError."""
-        tier = self._tier
+        tier = tier_of(self.store)
         records, lacking = {}, {}
         for name, key in keys.items():
             record = self.store.find(dict(key))
@@ -192,11 +191,10 @@ class NodeStore:
                 records[name] = record
             else:
                 lacking[name] = tier.lack(digest_of(key))
-                tier.believe(digest_of(key))  # the builder has it written again, and asks again
+                tier.doubted.discard(digest_of(key))  # the builder has it written again, and asks again
         if lacking:
-            reasons = [f"{name}: {'not known' if error is None else error.what}" for name, error in lacking.items()]
-            hint = advice(next((each for each in lacking.values() if each is not None), None), tier.shown)
-            raise LackingInputError([*lacking], [f"the remote {tier.shown}", *reasons], hint)
+            facts = [f"the remote {tier.shown}", *(f"{name}: {error.what}" for name, error in lacking.items())]
+            raise LackingInputError([*lacking], facts, next(iter(lacking.values())).hint)
         return records
 
     def _placed(self, order: JobOrder) -> dict[str, Resolved]:
@@ -210,21 +208,15 @@ class NodeStore:
 
     def _push(self, record: Record, renewal: Renewal) -> bool:
         """Push a record unless the remote has all of it; return whether something was written. Raises StepError."""
-        tier = self._tier
+        tier = tier_of(self.store)
         written = tier.counts.pushed, tier.counts.bytes_out
         if renewal is not Renewal.NOTHING:
-            tier.doubt(record.digest)
+            tier.doubted.add(record.digest)
         tier.push(record)
         error = tier.wait()
         if error is not None:
             raise StepError("the node cannot push what it has built", [error.what, *error.facts], error.hint)
         return written != (tier.counts.pushed, tier.counts.bytes_out)
-
-    @property
-    def _tier(self) -> RemoteTier:
-        if self.store.tier is None:
-            raise StepError(self.trouble)
-        return self.store.tier
 
 
 _here: NodeStore | None = None

@@ -179,14 +179,14 @@ class Sender:
         """Push again, with the next order, the inputs and sources that a node could not bring and this machine has."""
         for name in names:
             source = sent.sources.get(name)
-            key = sent.inputs[name] if source is None else source.key
-            record = self._store.read(digest_of(key))
+            digest = digest_of(sent.inputs[name] if source is None else source.key)
+            record = self._store.read(digest)
             is_here = source is not None or (record is not None and not self._store.is_on_remote(record))
-            if is_here and digest_of(key) not in self._missed:
-                self._missed.add(digest_of(key))
-                self._pushed.discard(digest_of(key))
-                self._sources = {place: each for place, each in self._sources.items() if each.key != key}
-                self._tier.doubt(digest_of(key))
+            if is_here and digest not in self._missed:
+                self._missed.add(digest)
+                self._tier.doubted.add(digest)
+                self._pushed.discard(digest)
+                self._sources = {place: each for place, each in self._sources.items() if each != source}
 
     def sources(self, order: RunOrder) -> Mapping[str, SentSource]:
         """Push the files and folders that a job reads, and return how a node finds each. Raises UserError."""
@@ -222,7 +222,9 @@ class Sender:
             return filed(self._store, key, out)
 
     def _push(self, records: Sequence[Record]) -> None:
-        error = pushed(self._tier, records)
+        for record in records:
+            self._tier.push_new(record, earlier=())
+        error = self._tier.wait() if records else None
         if error is not None:
             names = ", ".join(sorted({record.job for record in records}))
             raise UserError(f"the nodes cannot get what this machine has: {names}", [str(error)])
@@ -243,19 +245,3 @@ def filed(store: Store, key: Key, out: Path) -> Record:
         step=_SOURCE,
         bound=output.binding(step=_SOURCE, key=digest_of(key), tree=output.tree(files), report={}),
     )
-
-
-def pushed(tier: RemoteTier, records: Sequence[Record]) -> UserError | None:
-    """Push records, and wait until the remote has them; return the first error, if any."""
-    for record in records:
-        tier.push_new(record, earlier=())
-    return tier.wait() if records else None
-
-
-def advice(reason: UserError | None, remote: str) -> str:
-    """Return what helps where something of a remote cannot be used, by the reason (`Tier.lack`)."""
-    from engine.store.remote.objects import UntrustedError
-
-    if isinstance(reason, UntrustedError):
-        return "whoever reads it must trust the key that signs it: `recipe cache trust --key KEY`"
-    return f"something else may remove or change objects there: `recipe cache verify --remote {remote} --deep`"

@@ -143,7 +143,7 @@ def test_inputs_that_the_builder_has_are_pushed_again_when_a_node_misses_them(si
     assert events[-1].exit is Exit.OK, (errors(events), notices(events))
     assert states(events) == {"weights": "cached", "shuffle": "cached", "ship": "built"}
     assert site.package("first", "text") == b"other"
-    assert "the inputs 'weights', 'shuffled' cannot be brought, and 'ship' runs again" in notices(events)
+    assert "these inputs cannot be brought: weights, shuffled, and 'ship' runs again" in notices(events)
     [line] = [text for text in notices(events) if "pushed again" in text]
     assert line.endswith(("1 shuffle, 1 weights", "1 weights, 1 shuffle"))
 
@@ -186,7 +186,7 @@ def test_a_source_that_the_remote_lost_is_pushed_again(site, damage, store):
     events, _ = site.build(store, planned)
     assert events[-1].exit is Exit.OK, (errors(events), notices(events))
     assert states(events) == {"read": "built"}
-    lacked = "the input 'source' cannot be brought, and 'read' runs again" in notices(events)
+    lacked = "these inputs cannot be brought: source, and 'read' runs again" in notices(events)
     # A builder that has never pushed the source pushes it with the first order, if the remote has no record of it.
     assert lacked == (store == "first" or "blobs" in damage)
 
@@ -219,7 +219,7 @@ def test_a_remote_that_goes_on_losing_objects_is_an_error_that_names_it(site, th
     text = str(error)
     assert f"the remote {site.cluster.remote}" in text
     assert "missing blob: the remote lacks the blob" in text
-    assert f"recipe cache verify --remote {site.cluster.remote} --deep" in text
+    assert f"`recipe cache verify --remote {site.cluster.remote} --deep` names what is lost there" in text
     assert "trust" not in text
     assert len([text for text in notices(events) if "runs again" in text]) == 1
 
@@ -237,5 +237,5 @@ def test_a_signature_that_does_not_count_is_named_with_its_key(site, tmp_path, m
     [error] = errors(events)
     assert error.what == "the remote has no record of 'weights' that counts here"
     assert f"unknown key: the record is signed by {other.public.id[:16]}, which is not on your list" in error.facts
-    assert error.hint == "whoever reads it must trust the key that signs it: `recipe cache trust --key KEY`"
+    assert error.hint == "whoever reads a record must trust the key that signs it: `recipe cache trust --key KEY`"
     assert not [text for text in notices(events) if "runs again" in text]

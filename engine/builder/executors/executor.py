@@ -74,8 +74,7 @@ class LackingInputError(LostError):
     """Inputs of a job cannot be had where the job is to run; `inputs` are their names."""
 
     def __init__(self, inputs: Sequence[str], facts: Sequence[str] = (), hint: str = "") -> None:
-        noun = "input" if len(inputs) == 1 else "inputs"
-        super().__init__(f"the {noun} {', '.join(map(repr, inputs))} cannot be brought", facts, hint)
+        super().__init__(f"these inputs cannot be brought: {', '.join(inputs)}", facts, hint)
         self.inputs = tuple(inputs)
 
 

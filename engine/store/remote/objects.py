@@ -44,6 +44,10 @@ class RefusedError(RemoteError):
 class UntrustedError(RefusedError):
     """A record's signature does not count for this user."""
 
+    def __init__(self, kind: str, what: str) -> None:
+        super().__init__(kind, what)
+        self.hint = "whoever reads a record must trust the key that signs it: `recipe cache trust --key KEY`"
+
 
 @dataclass(frozen=True)
 class Entry:

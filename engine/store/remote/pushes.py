@@ -24,7 +24,7 @@ from engine.store.remote.envelope import seal
 from engine.store.remote.objects import MissingError, RefusedError, list_name, record_name
 from engine.store.remote.settings import RemoteSettings
 from engine.store.remote.statement import LARGEST_RECORD, StoredFile, admitted
-from engine.store.remote.transfers import Anew, Counts, Moving
+from engine.store.remote.transfers import Counts, Moving
 from engine.store.remote.uploads import Upload
 from engine.store.store import Store
 
@@ -68,14 +68,12 @@ class Pushes:
 
     def __init__(
         self, store: Store, remote: RetryingRemote, background: Background, counts: Counts, *,
-        settings: RemoteSettings, anew: Anew, moving: Moving,
+        settings: RemoteSettings, doubted: set[Digest], moving: Moving,
     ) -> None:  # fmt: skip
-        """What `anew` names is written in any case, once."""
+        """The records of the keys `doubted` are written once in any case, with all their blobs."""
         self._store = store
         self._remote = remote
-        self._upload = Upload(
-            store, remote, retention=settings.retention, anew=anew.objects, on_bytes=counts.send, moving=moving
-        )
+        self._upload = Upload(store, remote, retention=settings.retention, on_bytes=counts.send, moving=moving)
         self._signer = settings.signer
         self._trust = settings.trust
         self._unsigned: UserError | None = None
@@ -83,7 +81,7 @@ class Pushes:
         self._large = asyncio.Semaphore(_LARGE)
         self._background = background
         self._counts = counts
-        self._anew = anew
+        self._doubted = doubted
         self._lock = threading.Lock()
         self._every: dict[Digest, Push] = {}
         self._waiting: list[Push] = []
@@ -166,7 +164,7 @@ class Pushes:
 
     async def _pack(self, pushes: Sequence[Push]) -> None:
         """Make the envelopes of small records. An error shows again when the record is pushed by itself."""
-        new = [push for push in pushes if not push.is_known and push.record.digest not in self._anew.keys]
+        new = [push for push in pushes if not push.is_known and push.record.digest not in self._doubted]
         if self._signer is not None and self._signer.at_once > 1:
             await asyncio.to_thread(self._pack_at_once, new, self._signer.at_once)
             return
@@ -185,13 +183,10 @@ class Pushes:
         if len(record.files) > _MANY or any(size > INLINE for size, _ in record.files.values()):
             return
         with contextlib.suppress(UserError, OSError):
-            files = self._stored_files(record)
+            folder = self._store.artifact_path(record.artifact)
+            files = {name: StoredFile.of(folder / name) for name in record.files}
             if all(blob.inline is not None for file in files.values() for blob in file.blobs):  # no file has grown
                 push.raw = self._sealed(record, files)
-
-    def _stored_files(self, record: Record) -> dict[str, StoredFile]:
-        folder = self._store.artifact_path(record.artifact)
-        return {name: StoredFile.of(folder / name) for name in record.files}
 
     def _sealed(self, record: Record, files: Mapping[str, StoredFile]) -> bytes:
         """Return the signed envelope of a record. A signer that has failed once is not asked again."""
@@ -222,37 +217,29 @@ class Pushes:
         its blobs: what the remote has lost is pushed again.
         """
         record = push.record
-        if record.digest in self._anew.keys:
-            return await self._replaced(record)
-        if push.is_known:
-            usable = await self._usable(record.key)
-            if usable is not None:
-                return usable
-            self._upload.forget()
+        anew = record.digest in self._doubted
+        usable = await self._usable(record.key) if push.is_known and not anew else None
+        if usable is not None:
+            return usable
+        if push.is_known or anew:
+            self._upload.sent.clear()
             self._counts.again.append(record.job)
-        raw = push.raw or await self._whole(record)
-        if await self._write(record, raw, create=True):
+        raw = push.raw or await self._whole(record, anew=anew)
+        if await self._write(record, raw, create=not anew):
+            self._doubted.discard(record.digest)
             return raw
         return await self._usable(record.key) or await self._replaced(record)
 
     async def _replaced(self, record: Record) -> bytes:
-        """Write a record and all its blobs, whatever the remote has of them."""
-        if record.digest in self._anew.keys:
-            files = await asyncio.to_thread(self._stored_files, record)
-            every = (blob for file in files.values() for blob in file.blobs)
-            self._anew.objects.update(blob.name for blob in every if blob.inline is None)
-        raw = await self._whole(record)
+        raw = await self._whole(record, anew=False)
         await self._write(record, raw, create=False)
-        if record.digest in self._anew.keys:
-            self._anew.keys.discard(record.digest)
-            self._counts.again.append(record.job)
         return raw
 
-    async def _whole(self, record: Record) -> bytes:
+    async def _whole(self, record: Record, *, anew: bool) -> bytes:
         """Bring a record's artifact to the remote, and return the record's envelope."""
         _refuse_secrets(record)
         async with self._large:
-            files = await self._upload.artifact(record)
+            files = await self._upload.artifact(record, anew=anew)
             # In a thread: a command that signs may take seconds, and other requests go on meanwhile.
             return await asyncio.to_thread(self._sealed, record, files)
 

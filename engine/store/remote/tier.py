@@ -33,7 +33,7 @@ from engine.store.remote.objects import (
 from engine.store.remote.pushes import Pushes
 from engine.store.remote.settings import RemoteSettings
 from engine.store.remote.statement import LARGEST_RECORD, Statement, admitted, judged
-from engine.store.remote.transfers import Anew, Counts, Moving, reporter
+from engine.store.remote.transfers import Counts, Moving, reporter
 from engine.store.store import Store
 
 _MISS_SECONDS = 5.0
@@ -72,12 +72,14 @@ class Tier:
         self._download = Download(store, self._remote, on_bytes=self.counts.receive, moving=self._coming)
         self._missed: dict[Digest, float] = {}
         """When a record was missing: the builder looks twice, before and after it takes the lock of a key."""
-        self._anew = Anew()
+        self.doubted: set[Digest] = set()
+        """Keys of which the remote could not give something that it should have: nothing that it has of them is used,
+        and the next push writes all of it again."""
         self._errors: dict[Digest, UserError] = {}
         """Why the remote gave no usable record or artifact of a key, when it was asked last."""
         self._pushes = Pushes(
             store, RetryingRemote(writing, self.attempts), self._background, self.counts,
-            settings=settings, anew=self._anew, moving=self._going,
+            settings=settings, doubted=self.doubted, moving=self._going,
         )  # fmt: skip
         self.shown = reading.shown
         """The remote in messages."""
@@ -97,7 +99,7 @@ class Tier:
         """Return the record of a key, now also in the store, or None. The artifact stays where it is: see `bring`."""
         digest = digest_of(key)
         just_missed = time.monotonic() - self._missed.get(digest, -_MISS_SECONDS) < _MISS_SECONDS
-        if not self._reads or just_missed or digest in self._anew.keys:
+        if not self._reads or just_missed or digest in self.doubted:
             return None
         record = self._counting_trouble(self._fetch(key), digest)
         if record is None:
@@ -111,27 +113,16 @@ class Tier:
         With or without an envelope, what the remote has of the key is used again.
         """
         digest = digest_of(key)
-        self.believe(digest)
+        self.doubted.discard(digest)
         return self._counting_trouble(self._admit(key, raw), digest) if raw else None
 
-    def doubt(self, key: Digest) -> None:
-        """Use nothing that the remote has of a key, and write all of it again at the next push: somebody missed it."""
-        self._anew.keys.add(key)
-
-    def believe(self, key: Digest) -> None:
-        """Use again what the remote has of a key, because somebody has written it, or is asked to."""
-        self._anew.keys.discard(key)
-        self._missed.pop(key, None)
-
-    def doubts(self, key: Digest) -> bool:
-        """Say whether what the remote has of a key cannot be used, and nobody has pushed it again since."""
-        return key in self._anew.keys
-
-    def lack(self, key: Digest) -> UserError | None:
-        """Return why the remote gave nothing usable of a key, when it was asked last; None where that is not known."""
+    def lack(self, key: Digest) -> UserError:
+        """Return why the remote gave nothing usable of a key when it was asked last, with what helps."""
+        error = self.attempts.gone or self._errors.get(key) or RemoteError(f"{self.shown} was not asked")
         if self.settings.trust.is_empty:
-            return UntrustedError("no trusted key", f"nothing of the remote {self.shown} is used: no key is trusted")
-        return self.attempts.gone or self._errors.get(key)
+            error = UntrustedError("no trusted key", f"nothing of the remote {self.shown} is used: no key is trusted")
+        error.hint = error.hint or f"`recipe cache verify --remote {self.shown} --deep` names what is lost there"
+        return error
 
     def look_again(self) -> None:
         """Forget what was missing and what failed: a build that waits for results gives the remote another chance."""
@@ -144,15 +135,12 @@ class Tier:
 
     def bring(self, record: Record) -> None:
         """Bring the artifact of a record that came from a remote. Raises RemoteError, OSError."""
-        self._anew.keys.add(record.digest)
+        self.doubted.add(record.digest)
         raw = self._store.envelopes.read(record.digest)
         if raw is None:
             raise RemoteError(f"the store has no envelope for the record of {record.job!r}")
         try:
-            checked = admitted(raw, record.key, self.settings.trust)
-            objects = {blob.name for blob in checked.stored_blobs}
-            self._anew.objects |= objects
-            self._background.run(self._download.artifact(checked))
+            self._background.run(self._download.artifact(admitted(raw, record.key, self.settings.trust)))
         except RefusedError as error:
             self._errors[record.digest] = error
             self.counts.refuse(error)
@@ -160,8 +148,7 @@ class Tier:
         except (UserError, OSError) as error:
             self.counts.note(error)
             raise
-        self._anew.objects -= objects
-        self._anew.keys.discard(record.digest)
+        self.doubted.discard(record.digest)
 
     def gather(self, key: Key) -> None:
         """Add the records that other machines made for a job like that of `key`; the builder decides which one fits."""
@@ -197,14 +184,9 @@ class Tier:
             self._pushes.begin(record, earlier)
 
     def push_new(self, record: Record, *, earlier: Sequence[Record]) -> None:
-        """Begin to push a record of a build, unless builds do not push, or this store knows that the remote has it.
-
-        A record that the remote cannot give is pushed again.
-        """
-        if not self.settings.pushes:
-            return
+        """Begin to push a record of a build, unless builds do not push, or this store knows that the remote has it."""
         is_there = bool(record.origin) or self._store.has_pushed(record.digest, self.shown)
-        if not is_there or self.doubts(record.digest):
+        if self.settings.pushes and (not is_there or record.digest in self.doubted):
             self.push(record, earlier=earlier)
 
     def wait(self) -> UserError | None:

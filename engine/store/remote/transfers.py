@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from engine.digest import Digest
 from engine.errors import StoreError, UserError
 from engine.events import Direction, Moved
 from engine.store.remote.objects import RefusedError
@@ -150,13 +149,3 @@ class Counts:
         if self.pushed:
             parts.append(f"{self.pushed} records went there, {sizes.decimal(self.bytes_out)} of files")
         return f"the remote {remote}: {'; '.join(parts)}" if parts else ""
-
-
-@dataclass
-class Anew:
-    """What a push writes anew although the remote has it, because it could not be used here."""
-
-    keys: set[Digest] = field(default_factory=set)
-    """Keys whose artifacts could not be brought: their jobs run again."""
-    objects: set[str] = field(default_factory=set)
-    """Names of blobs that a download refused."""
