@@ -68,7 +68,7 @@ class ClusterRun:
         return record
 
     def _lost(self, what: str) -> StepError:
-        """Return the error about a result that the remote does not give. Its node can write it again, but not sign it."""
+        """Return the error about a result that the remote does not give: a node can write it again, not sign it."""
         tier, key = tier_of(self.order.lookup.store), digest_of(self.order.key)
         tier.doubted.add(key)
         reason = tier.lack(key)
