@@ -18,6 +18,7 @@ from engine.builder.lookup import Lookup
 from engine.builder.loop import run
 from engine.builder.options import Options
 from engine.cluster.executor import ClusterExecutor
+from engine.cluster.orders import JobOrder, Renewal
 from engine.errors import Exit
 from engine.events import Ended, Noticed
 from engine.store.opening import open_store
@@ -107,6 +108,7 @@ def healed(site, damage, *, empties_node=False):
     return second, whole
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("damage", DAMAGES)
 def test_a_node_that_has_the_results_pushes_again_what_was_missed(site, damage):
     events, whole = healed(site, damage)
@@ -120,6 +122,17 @@ def test_a_node_that_has_the_results_pushes_again_what_was_missed(site, damage):
         assert line.endswith("could not be used: 1 ship"), "the only artifact that the build brings"
 
 
+@pytest.mark.whole("test_a_node_that_has_the_results_pushes_again_what_was_missed")
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_real_bucket_heals_as_a_folder_does(tmp_path, monkeypatch, seaweed, damage):
+    site = Site(tmp_path, monkeypatch, seaweed.url(tmp_path.name), seaweed.environ("writer"))
+    try:
+        healed(site, damage)
+    finally:
+        site.cluster.end()
+
+
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("damage", DAMAGES)
 def test_what_nobody_has_is_made_again(site, damage):
     events, _ = healed(site, damage, empties_node=True)
@@ -134,6 +147,7 @@ def built_here(site, store):
     assert states(events) == dict.fromkeys(JOBS, "built")
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("damage", DAMAGES)
 def test_inputs_that_the_builder_has_are_pushed_again_when_a_node_misses_them(site, damage):
     site.add("one")
@@ -148,6 +162,7 @@ def test_inputs_that_the_builder_has_are_pushed_again_when_a_node_misses_them(si
     assert line.endswith(("1 shuffle, 1 weights", "1 weights, 1 shuffle"))
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("damage", DAMAGES)
 def test_the_jobs_run_again_that_make_inputs_which_nobody_has(site, damage):
     site.add("one")
@@ -171,6 +186,7 @@ def others(site):
     return {name: (steps.Weights(number=site.number), steps.Shuffle(), steps.Ship(text=name)) for name in names}
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("damage", DAMAGES)
 @pytest.mark.parametrize("store", ["first", "second"])
 def test_a_source_that_the_remote_lost_is_pushed_again(site, damage, store):
@@ -239,3 +255,21 @@ def test_a_signature_that_does_not_count_is_named_with_its_key(site, tmp_path, m
     assert f"unknown key: the record is signed by {other.public.id[:16]}, which is not on your list" in error.facts
     assert error.hint == "whoever reads a record must trust the key that signs it: `recipe cache trust --key KEY`"
     assert not [text for text in notices(events) if "runs again" in text]
+
+
+def test_an_order_to_run_makes_a_stored_result_again_and_replaces_it(site, monkeypatch):
+    """For `--force`: neither the node's own store nor the remote answers."""
+    site.add("one")
+    planned = variant(site.folder, steps.Weights(number=site.number))
+    _, first = site.build("first", planned)
+    site.damage(**DAMAGES["the records are gone"])
+    monkeypatch.setattr("engine.cluster.executor.JobOrder", lambda *fields: JobOrder(*fields[:4], Renewal.RUN))
+    _, second = site.build("second", planned)
+    [before], [after] = first.store.records(), second.store.records()
+    assert after.digest == before.digest
+    assert after.report["began"] > before.report["began"]
+    monkeypatch.undo()
+    monkeypatch.setenv("RECIPE_REMOTE", site.cluster.remote)
+    monkeypatch.setenv("RECIPE_TRUST", "none")
+    _, third = site.build("third", planned)
+    assert [record.report for record in third.store.records()] == [after.report]

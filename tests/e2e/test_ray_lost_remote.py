@@ -23,6 +23,8 @@ precision: fp32
 profiles: [{batch: [1, 2, 4]}]
 """
 NODES = ("one", "two")
+STORE = "nodes"
+"""The folder that the nodes share."""
 
 
 def project_in(folder):
@@ -43,7 +45,7 @@ class Team:
         self.ray = RayCluster()
         for name in NODES:
             self.ray.add(
-                name, environment=self.keys | {"RECIPE_REMOTE": self.url, "RECIPE_NODE_STORE": str(folder / name)}
+                name, environment=self.keys | {"RECIPE_REMOTE": self.url, "RECIPE_NODE_STORE": str(folder / STORE)}
             )
 
     def laptop(self, name):
@@ -68,7 +70,7 @@ class Team:
 
     def forget(self):
         """Let the nodes forget all results, as if their disks had been replaced."""
-        records = [path for name in NODES for path in (self.folder / name / "records").glob("*.json")]
+        records = [*(self.folder / STORE / "records").glob("*.json")]
         for path in records:
             path.unlink()
         assert records
@@ -110,7 +112,7 @@ def test_what_no_node_has_either_is_made_again(team, damage):
     team.build(before)
     team.damage(damage)
     team.forget()
-    told = team.build(before, "--set", "profiles.0.batch.2=8")
+    told = team.build(before, "--set", "profiles.0.batch.max=8")
     assert "runs again" in told
     team.damage(damage)
     team.forget()
