@@ -126,7 +126,7 @@ class NodeStore:
         lock = self._locked(order, job)
         try:
             record = None if order.renewal is Renewal.RUN else self.store.find(order.key)
-            if record is not None and self.store.bring(record):
+            if record is not None and (order.renewal is Renewal.NOTHING or self.store.bring(record)):
                 lock.release()
                 again = self._push(record, order.renewal)
                 answer = self._answer(record, 0.0, record.peak_bytes, record.anonymous_bytes)

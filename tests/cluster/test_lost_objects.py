@@ -257,6 +257,24 @@ def test_a_signature_that_does_not_count_is_named_with_its_key(site, tmp_path, m
     assert not [text for text in notices(events) if "runs again" in text]
 
 
+def test_a_node_answers_with_a_record_of_another_node_and_brings_nothing(site):
+    """Another builder's job may end between the look-up and the order."""
+    planned = variant(site.folder, steps.Weights(number=site.number))
+    site.add("one")
+    _, lookup = site.build("first", planned)
+    [made] = lookup.store.records()
+    site.cluster.kill("one")
+    site.add("two")
+    lookup = Lookup(open_store(site.folder / "second", project=site.folder))
+    lookup.store.tier.find = lambda _: None
+    executor = ClusterExecutor(site.cluster.engine("second"), lookup, planned.jobs)
+    events = list(run([planned], lookup, executor, Options(out=site.folder / "build-second")))
+    assert (states(events), seconds(events)) == ({"weights": "built"}, {"weights": 0.0})
+    assert [record.report for record in lookup.store.records()] == [made.report]
+    assert (site.cluster.folder / "two" / "records" / f"{made.digest}.json").exists()
+    assert not (site.cluster.folder / "two" / "artifacts" / made.artifact).exists()
+
+
 def test_an_order_to_run_makes_a_stored_result_again_and_replaces_it(site, monkeypatch):
     """For `--force`: neither the node's own store nor the remote answers."""
     site.add("one")

@@ -121,7 +121,8 @@ class Tier:
         error = self.attempts.gone or self._errors.get(key) or RemoteError(f"{self.shown} was not asked")
         if self.settings.trust.is_empty:
             error = UntrustedError("no trusted key", f"nothing of the remote {self.shown} is used: no key is trusted")
-        error.hint = error.hint or f"`recipe cache verify --remote {self.shown} --deep` names what is lost there"
+        if isinstance(error, MissingError | RefusedError):
+            error.hint = error.hint or f"`recipe cache verify --remote {self.shown} --deep` names what is lost there"
         return error
 
     def look_again(self) -> None:
