@@ -176,12 +176,12 @@ class Sender:
         self._pushed |= {record.digest for record in new}
 
     def miss(self, sent: JobOrder, names: Iterable[str]) -> None:
-        """Push again, with the next order, the inputs and sources that a node could not bring and this machine has."""
+        """Push again, with the next order, the inputs and sources that a node could not bring and this machine can."""
         for name in names:
             source = sent.sources.get(name)
             digest = digest_of(sent.inputs[name] if source is None else source.key)
             record = self._store.read(digest)
-            is_here = source is not None or (record is not None and not self._store.is_on_remote(record))
+            is_here = source is not None or (record is not None and self._store.bring(record))
             if is_here and digest not in self._missed:
                 self._missed.add(digest)
                 self._tier.doubted.add(digest)

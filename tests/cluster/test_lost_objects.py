@@ -207,6 +207,22 @@ def test_a_source_that_the_remote_lost_is_pushed_again(site, damage, store):
     assert lacked == (store == "first" or "blobs" in damage)
 
 
+@pytest.mark.sample(1)
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_an_input_whose_bytes_the_builder_has_in_another_artifact_is_pushed_again(site, damage):
+    site.add("one")
+    (site.folder / "words.txt").write_text("words " * 20_000)
+    read = toy.Read(source={"uri": f"file:{site.folder / 'words.txt'}"})
+    site.build("first", variant(site.folder, read))  # the builder has the source, which is what the job copies
+    site.damage(**DAMAGES[damage])
+    site.empty_node("one")
+    events, _ = site.build("first", variant(site.folder, read, toy.Shout()))
+    assert events[-1].exit is Exit.OK, (errors(events), notices(events))
+    assert "these inputs cannot be brought: text, and 'shout' runs again" in notices(events)
+    assert states(events)["shout"] == "built"
+    assert states(events)["read"] == "cached"
+
+
 @pytest.fixture
 def thief(site):
     """Something that removes the blobs of the remote as soon as they are there."""

@@ -3,6 +3,8 @@
 Every kind of damage, with nodes that are processes: tests/cluster/test_lost_objects.py.
 """
 
+import shutil
+
 import graphs
 import lost_objects
 import onnx
@@ -70,10 +72,11 @@ class Team:
 
     def forget(self):
         """Let the nodes forget all results, as if their disks had been replaced."""
-        records = [*(self.folder / STORE / "records").glob("*.json")]
-        for path in records:
-            path.unlink()
-        assert records
+        for name in ("records", "artifacts", "files"):
+            stored = [*(self.folder / STORE / name).iterdir()]
+            assert stored, name
+            for path in stored:
+                shutil.rmtree(path) if path.is_dir() else path.unlink()
 
 
 @pytest.fixture(scope="module")
