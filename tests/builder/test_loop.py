@@ -5,16 +5,22 @@ import os
 import time
 from pathlib import Path
 
+import cluster_steps
+import lost_objects
 import pytest
 import toy
-from small_builds import build, start, states, variant
+from small_builds import SharedExecutor, build, start, states, variant
 
 from engine.builder.lookup import Lookup
+from engine.builder.loop import run
+from engine.builder.options import Options
 from engine.builder.why import examine
 from engine.errors import Exit
 from engine.events import Ended, Noticed, Planned, Started
 from engine.machine import tools
 from engine.step import Device, Hardware, Source
+from engine.store.opening import open_store
+from engine.store.remote.objects import BLOBS
 from engine.store.store import Store
 
 CHAIN = (toy.Begin(), toy.Shout(), toy.Measure(), toy.Close())
@@ -218,3 +224,27 @@ def test_an_environment_variable_counts_where_a_step_names_it_and_is_unseen_else
     assert states(events) == {"listen": "built", "begin": "cached"}
     listened = next(event for event in events if isinstance(event, Ended) and event.job == "listen")
     assert (listened.path / "heard").read_text() == "b, None"
+
+
+@pytest.mark.slow
+def test_a_lost_input_is_made_once_for_all_jobs_that_read_it(project, tmp_path, monkeypatch):
+    """Two jobs can start when the first of them finds out that the remote has lost their common input."""
+    (tmp_path / "remote").mkdir()
+    remote = f"file://{tmp_path / 'remote'}"
+    monkeypatch.setenv("RECIPE_REMOTE", remote)
+    monkeypatch.setenv("RECIPE_TRUST", "none")
+
+    def built_with(store, *readers):
+        lookup = Lookup(open_store(tmp_path / store, project=project))
+        planned = variant(project, cluster_steps.Weights(number=1), *readers)
+        return list(run([planned], lookup, SharedExecutor(2), Options(out=tmp_path / f"build-{store}")))
+
+    assert states(built_with("first")) == {"weights": "built"}
+    assert lost_objects.change(remote, folder=BLOBS) == 1
+    events = built_with("second", cluster_steps.Shuffle(), cluster_steps.ShipOne())
+    assert states(events) == {"weights": "built", "shuffle": "built", "ship-one": "built"}
+    lost = "the output of 'weights' cannot be brought from the remote: the job runs again"
+    texts = [event.text for event in events if isinstance(event, Noticed)]
+    assert texts.count(lost) == 1
+    assert len([event for event in events if isinstance(event, Started) and event.job == "weights"]) == 1
+    assert states(built_with("third")) == {"weights": "cached"}

@@ -160,3 +160,20 @@ def test_a_lane_without_room_keeps_its_tickets():
     jobs = startable(("a", 1.0, "x"))
     assert jobs.take(State.STARTABLE, lambda _: False) is None
     assert names(jobs, 1) == ["a"]
+
+
+def test_what_needs_a_job_that_is_opened_again_waits_for_it_wherever_it_stands():
+    jobs = table(a=[], b=["a"], c=["a"], d=["a"])
+    jobs.end(jobs.take(State.READY), ended())
+    a, b, c, d = jobs.tickets
+    for ticket in jobs.take_all(State.READY)[:2]:
+        jobs.move(ticket, State.STARTABLE)
+    assert not any(map(jobs.block, (b, c, d)))
+    jobs.reopen(a)
+    assert (a.state, a.ended, a.record) == (State.READY, None, None)
+    assert all(map(jobs.block, (b, c, d)))
+    assert [ticket.state for ticket in (b, c, d)] == [State.BLOCKED] * 3
+    assert [ticket.open_needs for ticket in (b, c, d)] == [1] * 3
+    jobs.end(a, ended())
+    assert [ticket.state for ticket in (b, c, d)] == [State.READY] * 3
+    assert not jobs.block(b)

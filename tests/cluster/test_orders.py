@@ -6,16 +6,17 @@ import pytest
 from small_builds import project_in, variant
 from toy import Begin
 
-from engine.cluster.orders import JobOrder, NodeAnswer, SentJob, SentSource
+from engine.cluster.orders import JobOrder, NodeAnswer, Renewal, SentJob, SentSource
 
 
 def test_an_order_comes_back_as_it_was(tmp_path):
     [job] = variant(project_in(tmp_path), Begin(text="hi")).jobs
     source = SentSource("row", key={"code": "c"}, name="model.onnx")
-    order = JobOrder(SentJob.of(job), {"code": "1"}, {"text": {"code": "2"}}, {"source": source})
+    order = JobOrder(SentJob.of(job), {"code": "1"}, {"text": {"code": "2"}}, {"source": source}, Renewal.PUSH)
     back = JobOrder.decode(order.encode())
     assert back.encode() == order.encode()
     assert back.sources == {"source": source}
+    assert back.renewal is Renewal.PUSH
     assert back.job.job().step.text == "hi"
 
 

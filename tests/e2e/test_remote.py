@@ -87,10 +87,33 @@ def test_a_missing_blob_is_made_again_by_the_job_that_makes_it(team, second, tmp
     done = second.uses(f"file://{own}")("build", "r.yaml", "--force", "export", "--to", "export", expect=0)
     assert blobs
     assert "missing blob" in done.stderr
-    assert "the output of 'fetch' cannot be brought from the remote: the job runs here" in done.stderr
+    assert "the output of 'fetch' cannot be brought from the remote: the job runs again" in done.stderr
     assert {second.artifacts()[job] for job in ("fetch", "export")} == {
         team[0].artifacts()[job] for job in ("fetch", "export")
     }
+
+
+def test_what_a_remote_has_lost_is_pushed_again_by_the_machine_that_has_it(team, files, tmp_path):
+    own = tmp_path / "own"
+    shutil.copytree(team[1], own)
+    blobs = [*(own / "v1" / "blobs").rglob("*.zst")]
+    for path in blobs[:1]:
+        path.unlink()
+    for path in blobs[1:2]:
+        path.write_bytes(path.read_bytes()[:-1])
+    first = team[0].uses(f"file://{own}")
+    try:
+        # The store has never pushed to this folder, of which it knows nothing: a first push meets what is there.
+        first("cache", "push", "r.yaml", expect=0)
+        assert set(own.rglob("*.zst")) >= set(blobs) != set()
+        shutil.rmtree(own / "v1")
+        line = first("cache", "push", "r.yaml", expect=0).stdout
+        assert f"{len(CHAIN)} records, {len(CHAIN)} of them new" in line
+        assert "pushed again, because it was missing there or could not be used: 1 fetch" in line
+    finally:
+        first.uses(f"file://{team[1]}")
+    other = Machine(tmp_path / "other", files).uses(f"file://{own}", RECIPE_TRUST=team[2])
+    assert other.states("r.yaml") == CACHED
 
 
 def test_without_a_trusted_key_everything_is_built_here(team, files, tmp_path):

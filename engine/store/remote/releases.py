@@ -13,7 +13,6 @@ from engine.store.record import Record
 from engine.store.releases import Release
 from engine.store.remote import statement
 from engine.store.remote.background import each
-from engine.store.remote.blobs import Blob
 from engine.store.remote.objects import RELEASES, MissingError, RefusedError
 from engine.store.remote.statement import LARGEST_RECORD
 from engine.store.remote.tier import Tier
@@ -64,18 +63,7 @@ class ReleaseTier(Tier):
 
     def keep(self, release: Release, record: Record) -> None:
         """Write a release whose files are in the store, unless the remote has it. Raises UserError and OSError."""
-        self._background.run(self._keep(release, record))
-
-    async def _keep(self, release: Release, record: Record) -> None:
-        with suppress(MissingError, RefusedError):
-            raw = await self._remote.read(_name(release.sha256), most=LARGEST_RECORD)
-            await each(statement.admitted(raw, None, self.settings.trust).stored_blobs, self._refuse_missing)
-            return
-        await self._pushes.release(_name(release.sha256), record, release.recipe)
-
-    async def _refuse_missing(self, blob: Blob) -> None:
-        if await self._remote.entry(blob.name) is None:
-            raise MissingError(f"the remote lacks the blob {blob.sha256}")
+        self._background.run(self._pushes.release(_name(release.sha256), record, release.recipe))
 
     def forget(self, release: Release) -> None:
         """Remove a release: a later collection removes its blobs."""
