@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
@@ -177,7 +177,7 @@ class ClusterExecutor:
             if piece.answer is not None or piece.lost:
                 news.append((piece.ident, self._ended(run, piece)))
         self._machines.look_now_and_then()
-        return news
+        return [*news, *self._stranded()]
 
     def has_changed(self) -> bool:
         """Say, once for each change, whether nodes came or left."""
@@ -187,6 +187,18 @@ class ClusterExecutor:
         """End all runs and leave the cluster."""
         self._runs.clear()
         self._resources.close()
+
+    def _stranded(self) -> Iterator[tuple[str, Outcome]]:
+        """End the runs on nodes that have left, and those that may wait for one.
+
+        Ray ends them at once where the node's processes have died. A node that is only silent, as behind a network
+        that is cut, keeps a run in Ray for minutes after the cluster has given up the node.
+        """
+        for ident, run in list(self._runs.items()):
+            places = run.places if run.place is None else [run.place]
+            if gone := next(filter(self._machines.has_left, places), None):
+                self._engine.forget(ident)
+                yield ident, self._ended(run, Piece(ident, lost=f"node {gone.name} has left the cluster"))
 
     def _ended(self, run: ClusterRun, piece: Piece) -> Outcome:
         del self._runs[piece.ident]
