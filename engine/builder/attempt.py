@@ -56,7 +56,7 @@ class Attempt:
             resources.callback(order.lock.release)
             for name, record in taken.items():
                 if not store.bring(record):
-                    raise LackingInputError(name)
+                    raise LackingInputError([name])
             folder = resources.enter_context(store.presence.workplace())
             cleanup = resources.pop_all()
         traits = job.traits

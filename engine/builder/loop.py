@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from itertools import chain
 from typing import TYPE_CHECKING
@@ -14,6 +14,7 @@ from engine.builder.executors.executor import (
     DisplacedError,
     Executor,
     LackingInputError,
+    LostError,
     Releasable,
     Run,
     RunOrder,
@@ -138,7 +139,7 @@ class _Build:
     def _look_up(self) -> Iterator[Ending | Event]:
         """Look for the result of the next job; end a job that is cached or cannot run, and queue any other one."""
         ticket = self.states.take(State.READY)
-        if ticket is None:
+        if ticket is None or self.states.block(ticket):
             return
         if any(other.ended is None or other.ended.state not in PASSED for other in ticket.earlier):
             yield Ending(ticket, "skipped")
@@ -204,6 +205,8 @@ class _Build:
         if self._stopping():
             yield Ending(ticket, "skipped")
             return
+        if self.states.block(ticket):
+            return
         try:
             self.states.rekey(ticket, self.lookup.placed(ticket.job, ticket.known_key, ticket.lane))
             if self.states.follow(ticket):
@@ -236,15 +239,23 @@ class _Build:
         try:
             ticket.run = self.executor.start(str(ticket.digest), order)
         except LackingInputError as error:
-            maker = ticket.makers[error.input]
-            self.states.reopen(maker, ticket)
-            yield Noticed(f"the output of {maker.job.name!r} cannot be brought from the remote: the job runs here")
+            yield from self._reopen(ticket, error.inputs)
             return
         except OSError as error:  # no further process, or no further open file
             raise limits.failure(error) or error from error
         self.states.move(ticket, State.RUNNING)
         if ticket.run.node is not None:
             yield Started(ticket.variant.name, ticket.job.name, ticket.run.log, ticket.run.node)
+
+    def _reopen(self, ticket: Ticket, inputs: Iterable[str] = ()) -> Iterator[Event]:
+        """Let a job be looked up again, after the jobs that make those of its inputs that nobody has."""
+        self.states.rekey(ticket, None)
+        self.states.move(ticket, State.READY)
+        for maker in (ticket.makers[name] for name in inputs if name in ticket.makers):
+            record = maker.record
+            if record is not None and not (self.store.read(record.digest) and self.store.bring(record)):
+                self.states.reopen(maker)
+                yield Noticed(f"the output of {maker.job.name!r} cannot be brought from the remote: the job runs again")
 
     def _collect(self) -> Iterator[Ending | Event]:
         """Wait for workers, and handle the outcomes of those that have finished."""
@@ -280,13 +291,13 @@ class _Build:
             record = run.record(outcome) if stored is None else stored
         except UserError as error:
             is_mended = isinstance(error, DamagedInputError) and error.mended
-            if ticket.reruns < (_MOST_PLACES - 1 if isinstance(error, DisplacedError) else int(is_mended)):
+            once = is_mended or isinstance(error, LostError)
+            if ticket.reruns < (_MOST_PLACES - 1 if isinstance(error, DisplacedError) else int(once)):
                 for each in (ticket, *ticket.followers):
                     each.reruns += 1
-                self.states.rekey(ticket, None)
-                self.states.move(ticket, State.READY)
                 why = f"{error.what}; the store is mended" if is_mended else error.what
                 yield Noticed(f"{why}, and {ticket.job.name!r} runs again")
+                yield from self._reopen(ticket, error.inputs if isinstance(error, LackingInputError) else ())
                 return
             same, ticket.followers = (ticket, *ticket.followers), []
             for each in same:

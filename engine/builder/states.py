@@ -57,7 +57,9 @@ _AFTER_STARTABLE = frozenset(
 )
 _NEXT: Mapping[State, frozenset[State]] = {
     State.BLOCKED: frozenset({State.READY}),
-    State.READY: frozenset({State.STARTABLE, State.STARTABLE_ALONE, State.AWAITED, State.FOLLOWING, State.ENDED}),
+    State.READY: frozenset(
+        {State.STARTABLE, State.STARTABLE_ALONE, State.BLOCKED, State.AWAITED, State.FOLLOWING, State.ENDED}
+    ),
     State.STARTABLE: _AFTER_STARTABLE,
     State.STARTABLE_ALONE: _AFTER_STARTABLE,
     State.LOCKED_ELSEWHERE: frozenset({State.READY}),
@@ -211,15 +213,22 @@ class States:
             self._unblock(dependent)
         self._release(ticket)
 
-    def reopen(self, maker: Ticket, ticket: Ticket) -> None:
-        """Let the ended job `maker` run, because its artifact cannot be had, and let `ticket` wait for it."""
+    def reopen(self, maker: Ticket) -> None:
+        """Let an ended job run, because its artifact cannot be had. `block` lets the jobs wait that need it."""
         if maker.state is State.ENDED:
             maker.ended, maker.record, maker.dependents = None, None, []
             self.move(maker, State.READY)
-        maker.dependents.append(ticket)
-        ticket.open_needs += 1
-        self.rekey(ticket, None)
-        self.move(ticket, State.BLOCKED)
+
+    def block(self, ticket: Ticket) -> bool:
+        """Let a ticket wait if a job that must pass before it was opened again; return whether it waits."""
+        opened = [each for each in ticket.earlier if each.state is not State.ENDED]
+        for each in opened:
+            each.dependents.append(ticket)
+        if opened:
+            ticket.open_needs += len(opened)
+            self.rekey(ticket, None)
+            self.move(ticket, State.BLOCKED)
+        return bool(opened)
 
     def rekey(self, ticket: Ticket, key: Key | None) -> None:
         """Give a ticket a key, or none: then the key is computed again. Another key ends the following."""

@@ -9,16 +9,17 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from engine.builder.executors.executor import DisplacedError, LackingInputError, Releasable, RunOrder
+from engine.builder.executors.executor import DisplacedError, LackingInputError, LostError, Releasable, RunOrder
 from engine.builder.worker_task import Outcome, error_of
 from engine.cluster import survey
 from engine.cluster.machines import ClusterMachines
 from engine.cluster.nodes import ClusterNode, Piece, lane_of
-from engine.cluster.orders import JobOrder, NodeAnswer, Sender, SentJob, tier_of
+from engine.cluster.orders import JobOrder, NodeAnswer, Renewal, Sender, SentJob, tier_of
 from engine.errors import StepError, StoreError, UserError
 from engine.key import CODE, digest_of, without_inputs
 from engine.store.file_lock import FileLock
 from engine.store.record import Record
+from engine.store.remote.objects import UntrustedError
 from engine.system import regular
 
 if TYPE_CHECKING:
@@ -41,6 +42,7 @@ class ClusterRun:
     """The nodes on one of which the job runs."""
     cleanup: contextlib.ExitStack
     log: Path
+    sent: JobOrder
     place: ClusterNode | None = None
     """The node on which the job runs; None while it waits there for room."""
 
@@ -60,12 +62,19 @@ class ClusterRun:
             store.tier.look_again()
         record = store.find(self.order.key)
         if record is None:
-            facts = [f"node {self.node}", *filter(None, [store.tier.summary() if store.tier is not None else ""])]
-            hint = "the node must sign with a key that is trusted here: `recipe cache trust --key KEY`"
-            raise StepError(f"the remote has no record of {self.order.job.name!r} that counts here", facts, hint)
+            raise self._lost("the remote has no record of {!r} that counts here")
         if self.order.job.traits.delivers and not store.bring(record):
-            raise StepError(f"the output of {self.order.job.name!r} cannot be brought from the remote")
+            raise self._lost("the output of {!r} cannot be brought from the remote")
         return record
+
+    def _lost(self, what: str) -> StepError:
+        """Return the error about a result that the remote does not give: a node can write it again, not sign it."""
+        tier, key = tier_of(self.order.lookup.store), digest_of(self.order.key)
+        tier.doubted.add(key)
+        reason = tier.lack(key)
+        kind = StepError if isinstance(reason, UntrustedError) else LostError
+        facts = [f"node {self.node} has pushed it", f"the remote {tier.shown}", reason.what]
+        return kind(what.format(self.order.job.name), facts, reason.hint)
 
     def compare(self, outcome: Outcome, stored: Record, *, keep: Path) -> None:
         """Raise StepError: nodes do not make stored jobs again."""
@@ -154,9 +163,10 @@ class ClusterExecutor:
             self._sender.send_inputs(order)
             sources = self._sender.sources(order)
             inputs = {name: record.key for name, record in order.inputs.items()}
-            sent = JobOrder(SentJob.of(order.job), order.key, inputs, sources)
+            renewal = Renewal.PUSH if digest_of(order.key) in self._tier.doubted else Renewal.NOTHING
+            sent = JobOrder(SentJob.of(order.job), order.key, inputs, sources, renewal)
             self._engine.submit(ident, places, lane, sent.encode())
-            run = ClusterRun(order, lane, kind, places, resources.pop_all(), self._logs / ident)
+            run = ClusterRun(order, lane, kind, places, resources.pop_all(), self._logs / ident, sent)
         self._nodes.begin(kind, lane)
         self._runs[ident] = run
         return run
@@ -227,14 +237,16 @@ class ClusterExecutor:
             other = DisplacedError(f"node {place.name} is not what it was: {rows}")
             return _failed(_other_code(place, run.order.job, *code) if code else other)
         if answer.lacks:
-            hint = "a node must trust the key that this machine signs with: `recipe cache trust --key KEY` there"
-            return replace(outcome, error=LackingInputError(answer.lacks, f"node {place.name}: {answer.log}", hint))
+            self._sender.miss(run.sent, answer.lacks)
+            facts = [f"node {place.name}", *answer.error["facts"]]
+            return replace(outcome, error=LackingInputError(answer.lacks, facts, answer.error["hint"]))
         if answer.error:
             run.log.write_bytes(answer.log.encode())
             return replace(outcome, error=error_of(answer.error))
-        if answer.envelope:
-            with contextlib.suppress(OSError, StoreError):  # the remote has it, too: `record` asks there
-                self._tier.receive(run.order.key, answer.envelope.encode())
+        with contextlib.suppress(OSError, StoreError):  # the remote has it, too: `record` asks there
+            self._tier.receive(run.order.key, answer.envelope.encode())
+        if answer.is_pushed_again:
+            self._tier.counts.again.append(name)
         return outcome
 
 

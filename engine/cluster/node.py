@@ -6,7 +6,7 @@ import os
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -20,10 +20,10 @@ from engine.builder.lookup import Lookup
 from engine.builder.sources import Resolved, SourceReadings
 from engine.builder.worker_task import Outcome
 from engine.cluster import survey
-from engine.cluster.orders import JobOrder, NodeAnswer, SentSource, pushed
+from engine.cluster.orders import JobOrder, NodeAnswer, Renewal, tier_of
 from engine.cluster.survey import Question
 from engine.errors import StepError, UserError
-from engine.key import changes, digest_of, inputs_of
+from engine.key import Key, changes, digest_of, inputs_of
 from engine.machine import local_gpus
 from engine.machine import tools as installed
 from engine.store import user_cache
@@ -109,7 +109,7 @@ class NodeStore:
         """Run a job, unless the store or the remote has its record, and push the record. Raises UserError."""
         if self.store.tier is not None:
             self.store.tier.look_again()
-        sources = {name: self._placed(source) for name, source in order.sources.items()}
+        sources = self._placed(order)
         job = order.job.job()
         named = {job.traits.sources[name]: source for name, source in sources.items()}
         live = LiveRows(self.store, machine=self.description)
@@ -125,18 +125,19 @@ class NodeStore:
             return NodeAnswer(differs=differs)
         lock = self._locked(order, job)
         try:
-            record = self.store.find(order.key)
-            if record is not None:
+            record = None if order.renewal is Renewal.RUN else self.store.find(order.key)
+            if record is not None and self.store.bring(record):
                 lock.release()
-                self._push(record)
-                return self._answer(record, 0.0, record.peak_bytes, record.anonymous_bytes)
-            taken = {name: self._input(name, key) for name, key in order.inputs.items()}
+                again = self._push(record, order.renewal)
+                answer = self._answer(record, 0.0, record.peak_bytes, record.anonymous_bytes)
+                return replace(answer, is_pushed_again=again)
+            taken = self._brought(order.inputs)
         except BaseException:
             lock.release()
             raise
-        return self._ran(RunOrder(lookup, job, order.key, taken, lock), send)
+        return self._ran(RunOrder(lookup, job, order.key, taken, lock), order.renewal, send)
 
-    def _ran(self, order: RunOrder, send: Send) -> NodeAnswer:
+    def _ran(self, order: RunOrder, renewal: Renewal, send: Send) -> NodeAnswer:
         attempt = self.executor.start(str(digest_of(order.key)), order)
         try:
             outcome = self._outcome(attempt.log, send)
@@ -145,7 +146,7 @@ class NodeStore:
             except UserError as error:
                 log = redaction.redacted_bytes(_from(attempt.log, 0))[-_LONGEST_LOG:].decode("utf-8", "replace")
                 return NodeAnswer(outcome.seconds, outcome.peak_bytes, outcome.anonymous_bytes, error.fields(), log=log)
-            self._push(record)
+            self._push(record, renewal)
             return self._answer(record, outcome.seconds, outcome.peak_bytes, outcome.anonymous_bytes)
         except BaseException:
             self.forget_executor()
@@ -180,26 +181,42 @@ class NodeStore:
                 return lock
             time.sleep(_LOCKED_SECONDS)
 
-    def _input(self, name: str, key: Mapping[str, str]) -> Record:
-        record = self.store.find(dict(key))
-        if record is None or not self.store.bring(record):
-            raise LackingInputError(name, "" if self.store.tier is None else self.store.tier.summary())
-        return record
+    def _brought(self, keys: Mapping[str, Key]) -> dict[str, Record]:
+        """Return the records of keys, by the names of inputs, with their artifacts. Raises LackingInputError."""
+        tier = tier_of(self.store)
+        records, lacking = {}, {}
+        for name, key in keys.items():
+            record = self.store.find(dict(key))
+            if record is not None and self.store.bring(record):
+                records[name] = record
+            else:
+                lacking[name] = tier.lack(digest_of(key))
+                tier.doubted.discard(digest_of(key))  # the builder has it written again, and asks again
+        if lacking:
+            facts = [f"the remote {tier.shown}", *(f"{name}: {error.what}" for name, error in lacking.items())]
+            raise LackingInputError([*lacking], facts, next(iter(lacking.values())).hint)
+        return records
 
-    def _placed(self, source: SentSource) -> Resolved:
-        if source.hub:
-            return Resolved(source.row, source.hub)
-        record = self._input(source.name, source.key)
-        return Resolved(source.row, self.store.artifact_path(record.artifact) / source.name)
+    def _placed(self, order: JobOrder) -> dict[str, Resolved]:
+        """Return the sources of a job, as they lie here or at a hub. Raises LackingInputError."""
+        records = self._brought({name: source.key for name, source in order.sources.items() if not source.hub})
+        folders = {name: self.store.artifact_path(record.artifact) for name, record in records.items()}
+        return {
+            name: Resolved(source.row, source.hub or folders[name] / source.name)
+            for name, source in order.sources.items()
+        }
 
-    def _push(self, record: Record) -> None:
-        """Push a record, and wait until the remote has it. Raises StepError."""
-        tier = self.store.tier
-        if tier is None:
-            raise StepError(self.trouble)
-        error = pushed(tier, [record])
+    def _push(self, record: Record, renewal: Renewal) -> bool:
+        """Push a record unless the remote has all of it; return whether something was written. Raises StepError."""
+        tier = tier_of(self.store)
+        written = tier.counts.pushed, tier.counts.bytes_out
+        if renewal is not Renewal.NOTHING:
+            tier.doubted.add(record.digest)
+        tier.push(record)
+        error = tier.wait()
         if error is not None:
             raise StepError("the node cannot push what it has built", [error.what, *error.facts], error.hint)
+        return written != (tier.counts.pushed, tier.counts.bytes_out)
 
 
 _here: NodeStore | None = None
@@ -229,7 +246,7 @@ def run_order(raw: bytes, send: Send) -> bytes:
     try:
         return _node().run(JobOrder.decode(raw), send).encode()
     except LackingInputError as error:
-        return NodeAnswer(lacks=error.input, log="; ".join(error.facts)).encode()
+        return NodeAnswer(lacks=error.inputs, error=error.fields()).encode()
     except UserError as error:
         return NodeAnswer(error=error.fields()).encode()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
@@ -12,6 +12,7 @@ from typing import Any
 
 from engine.builder.executors.executor import RunOrder
 from engine.builder.job import Job, imported_step
+from engine.digest import Digest
 from engine.errors import UsageError, UserError
 from engine.key import Key, digest_of
 from engine.store import output
@@ -116,11 +117,12 @@ class NodeAnswer:
     anonymous_bytes: int = 0
     error: Mapping[str, Any] = field(default_factory=dict)
     differs: Sequence[tuple[str, str | None, str | None]] = ()
-    lacks: str = ""
-    """The parameter of an input that the node could not bring."""
+    lacks: Sequence[str] = ()
+    """The names of the inputs and sources that the node could not bring; `error` says why."""
     log: str = ""
-    """The log of a job that failed, without secrets; or why an input could not be brought."""
-
+    """The log of a job that failed, without secrets."""
+    is_pushed_again: bool = False
+    """Whether the node had the result, and pushed again what the remote lacked of it."""
     envelope: str = ""
     """The signed envelope of the record, if it is small: the builder then need not ask the remote for it."""
 
@@ -162,15 +164,29 @@ class Sender:
     def __init__(self, store: Store, tier: RemoteTier) -> None:
         self._store = store
         self._tier = tier
-        self._pushed: set[str] = set()
+        self._pushed: set[Digest] = set()
+        self._missed: set[Digest] = set()
+        """The keys of what a node could not bring, and this machine pushes again: each once."""
         self._sources: dict[str, SentSource] = {}
 
     def send_inputs(self, order: RunOrder) -> None:
-        """Push the inputs of a job that did not come from the remote. Raises UserError."""
-        new = [record for record in order.inputs.values() if str(record.digest) not in self._pushed]
-        own = [record for record in new if not record.origin]
-        self._push(own)
-        self._pushed |= {str(record.digest) for record in new}
+        """Push the inputs of a job that did not come from the remote, or that a node missed there. Raises UserError."""
+        new = [record for record in order.inputs.values() if record.digest not in self._pushed]
+        self._push([record for record in new if not record.origin or record.digest in self._missed])
+        self._pushed |= {record.digest for record in new}
+
+    def miss(self, sent: JobOrder, names: Iterable[str]) -> None:
+        """Push again, with the next order, the inputs and sources that a node could not bring and this machine has."""
+        for name in names:
+            source = sent.sources.get(name)
+            digest = digest_of(sent.inputs[name] if source is None else source.key)
+            record = self._store.read(digest)
+            is_here = source is not None or (record is not None and not self._store.is_on_remote(record))
+            if is_here and digest not in self._missed:
+                self._missed.add(digest)
+                self._tier.doubted.add(digest)
+                self._pushed.discard(digest)
+                self._sources = {place: each for place, each in self._sources.items() if each != source}
 
     def sources(self, order: RunOrder) -> Mapping[str, SentSource]:
         """Push the files and folders that a job reads, and return how a node finds each. Raises UserError."""
@@ -187,7 +203,9 @@ class Sender:
         place = f"{row} {location.name}"
         if place not in self._sources:
             key: Key = {"code": _SOURCE, "content": row, "name": location.name}
-            record = self._store.find(key) or self._filed(key, location)
+            record = self._store.find(key)
+            if record is None or (record.digest in self._missed and self._store.is_on_remote(record)):
+                record = self._filed(key, location)
             self._push([record])
             self._sources[place] = SentSource(row, key=key, name=location.name)
         return self._sources[place]
@@ -204,7 +222,9 @@ class Sender:
             return filed(self._store, key, out)
 
     def _push(self, records: Sequence[Record]) -> None:
-        error = pushed(self._tier, records)
+        for record in records:
+            self._tier.push_new(record, earlier=())
+        error = self._tier.wait() if records else None
         if error is not None:
             names = ", ".join(sorted({record.job for record in records}))
             raise UserError(f"the nodes cannot get what this machine has: {names}", [str(error)])
@@ -225,10 +245,3 @@ def filed(store: Store, key: Key, out: Path) -> Record:
         step=_SOURCE,
         bound=output.binding(step=_SOURCE, key=digest_of(key), tree=output.tree(files), report={}),
     )
-
-
-def pushed(tier: RemoteTier, records: Sequence[Record]) -> UserError | None:
-    """Push records, and wait until the remote has them; return the first error, if any."""
-    for record in records:
-        tier.push_new(record, earlier=())
-    return tier.wait() if records else None

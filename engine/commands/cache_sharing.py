@@ -94,7 +94,8 @@ def _pushed(session: Session, tier: Tier) -> Exit:
         count = _push_records(tier, session.variants, session.findings())
         tier.close()
     new = tier.counts.pushed
-    print(f"{tier.shown}: {count} records, {new} of them new, {sizes.decimal(tier.counts.bytes_out)} of files written")
+    written = sizes.decimal(tier.counts.bytes_out)
+    print(f"{tier.shown}: {count} records, {new} of them new, {written} of files written{tier.counts.repairs}")
     session.lookup.store.leave()
     return Exit.OK
 

@@ -87,7 +87,7 @@ def test_a_missing_blob_is_made_again_by_the_job_that_makes_it(team, second, tmp
     done = second.uses(f"file://{own}")("build", "r.yaml", "--force", "export", "--to", "export", expect=0)
     assert blobs
     assert "missing blob" in done.stderr
-    assert "the output of 'fetch' cannot be brought from the remote: the job runs here" in done.stderr
+    assert "the output of 'fetch' cannot be brought from the remote: the job runs again" in done.stderr
     assert {second.artifacts()[job] for job in ("fetch", "export")} == {
         team[0].artifacts()[job] for job in ("fetch", "export")
     }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import signal
 import time
 from importlib import import_module
@@ -139,3 +140,56 @@ class OnT4(Step):
     def run(self, out: Path) -> None:
         wait_for(self.gate)
         (out / "tool").write_text(import_module("toy_tool").VERSION)
+
+
+class Weights(Step):
+    """Writes a small file, which is in the record, and a large one, which is a blob that is asked for."""
+
+    makes: ClassVar[str] = "weights"
+    number: int = 0
+
+    def run(self, out: Path) -> Report:
+        (out / "name").write_text(str(self.number))
+        (out / "weights").write_bytes(random.Random(self.number).randbytes(100_000))
+        return {"place": str(out), "began": time.time()}
+
+
+class Shuffle(Step):
+    """Turns weights round."""
+
+    makes: ClassVar[str] = "shuffled"
+
+    @classmethod
+    def for_recipe(cls, recipe):
+        return cls()
+
+    def run(self, out: Path, *, weights: Path) -> Report:
+        (out / "shuffled").write_bytes((weights / "weights").read_bytes()[::-1])
+        return {"place": str(out), "began": time.time()}
+
+
+class Ship(Step):
+    """Delivers both, with a text of its own options."""
+
+    makes: ClassVar[str] = "shipped"
+    delivers: ClassVar[bool] = True
+    text: str = ""
+
+    def run(self, out: Path, *, weights: Path, shuffled: Path) -> Report:
+        (out / "both").write_bytes((weights / "weights").read_bytes() + (shuffled / "shuffled").read_bytes())
+        (out / "text").write_text(self.text)
+        return {"place": str(out), "began": time.time()}
+
+
+class ShipOne(Step):
+    """Delivers weights."""
+
+    makes: ClassVar[str] = "shipped_one"
+    delivers: ClassVar[bool] = True
+
+    @classmethod
+    def for_recipe(cls, recipe):
+        return cls()
+
+    def run(self, out: Path, *, weights: Path) -> None:
+        (out / "weights").write_bytes((weights / "weights").read_bytes())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Protocol
@@ -66,12 +66,16 @@ class DisplacedError(StepError):
     """A job has lost its machine before it ended: the node is gone, or is not what it was. The job is placed again."""
 
 
-class LackingInputError(StepError):
-    """An input of a job cannot be had where the job is to run; `input` is the parameter that it stands for."""
+class LostError(StepError):
+    """Something that belongs at the remote cannot be had from there. The job is tried once more."""
 
-    def __init__(self, name: str, reason: str = "", hint: str = "") -> None:
-        super().__init__(f"the input {name!r} cannot be brought", [reason] if reason else [], hint)
-        self.input = name
+
+class LackingInputError(LostError):
+    """Inputs of a job cannot be had where the job is to run; `inputs` are their names."""
+
+    def __init__(self, inputs: Sequence[str], facts: Sequence[str] = (), hint: str = "") -> None:
+        super().__init__(f"these inputs cannot be brought: {', '.join(inputs)}", facts, hint)
+        self.inputs = tuple(inputs)
 
 
 class Releasable(Protocol):

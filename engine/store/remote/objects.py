@@ -41,6 +41,14 @@ class RefusedError(RemoteError):
         self.kind = kind
 
 
+class UntrustedError(RefusedError):
+    """A record's signature does not count for this user."""
+
+    def __init__(self, kind: str, what: str) -> None:
+        super().__init__(kind, what)
+        self.hint = "whoever reads a record must trust the key that signs it: `recipe cache trust --key KEY`"
+
+
 @dataclass(frozen=True)
 class Entry:
     """An object of a place: its name, its size in bytes, and the time of its last write in seconds since the epoch."""

@@ -24,7 +24,7 @@ from engine.store.remote.envelope import seal
 from engine.store.remote.objects import MissingError, RefusedError, list_name, record_name
 from engine.store.remote.settings import RemoteSettings
 from engine.store.remote.statement import LARGEST_RECORD, StoredFile, admitted
-from engine.store.remote.transfers import Anew, Counts, Moving
+from engine.store.remote.transfers import Counts, Moving
 from engine.store.remote.uploads import Upload
 from engine.store.store import Store
 
@@ -68,14 +68,12 @@ class Pushes:
 
     def __init__(
         self, store: Store, remote: RetryingRemote, background: Background, counts: Counts, *,
-        settings: RemoteSettings, anew: Anew, moving: Moving,
+        settings: RemoteSettings, doubted: set[Digest], moving: Moving,
     ) -> None:  # fmt: skip
-        """What `anew` names is written in any case."""
+        """The records of the keys `doubted` are written once in any case, with all their blobs."""
         self._store = store
         self._remote = remote
-        self._upload = Upload(
-            store, remote, retention=settings.retention, anew=anew.objects, on_bytes=counts.send, moving=moving
-        )
+        self._upload = Upload(store, remote, retention=settings.retention, on_bytes=counts.send, moving=moving)
         self._signer = settings.signer
         self._trust = settings.trust
         self._unsigned: UserError | None = None
@@ -83,7 +81,7 @@ class Pushes:
         self._large = asyncio.Semaphore(_LARGE)
         self._background = background
         self._counts = counts
-        self._wrong = anew.keys
+        self._doubted = doubted
         self._lock = threading.Lock()
         self._every: dict[Digest, Push] = {}
         self._waiting: list[Push] = []
@@ -166,7 +164,7 @@ class Pushes:
 
     async def _pack(self, pushes: Sequence[Push]) -> None:
         """Make the envelopes of small records. An error shows again when the record is pushed by itself."""
-        new = [push for push in pushes if not push.is_known and push.record.digest not in self._wrong]
+        new = [push for push in pushes if not push.is_known and push.record.digest not in self._doubted]
         if self._signer is not None and self._signer.at_once > 1:
             await asyncio.to_thread(self._pack_at_once, new, self._signer.at_once)
             return
@@ -215,29 +213,33 @@ class Pushes:
     async def _written(self, push: Push) -> bytes:
         """Return the envelope that the remote has of a record, after writing it where that is needed.
 
-        A new record is written at once: most are not there yet. One that this store has pushed is asked for first.
+        A new record is written at once: most are not there yet. One that this store has pushed is asked for first, with
+        its blobs: what the remote has lost is pushed again.
         """
         record = push.record
-        if record.digest in self._wrong:
-            return await self._replaced(record)
-        usable = await self._usable(record.key) if push.is_known else None
+        anew = record.digest in self._doubted
+        usable = await self._usable(record.key) if push.is_known and not anew else None
         if usable is not None:
             return usable
-        raw = push.raw or await self._whole(record)
-        if await self._write(record, raw, create=True):
+        if push.is_known or anew:
+            self._upload.sent.clear()
+            self._counts.again.append(record.job)
+        raw = push.raw or await self._whole(record, anew=anew)
+        if await self._write(record, raw, create=not anew):
+            self._doubted.discard(record.digest)
             return raw
         return await self._usable(record.key) or await self._replaced(record)
 
     async def _replaced(self, record: Record) -> bytes:
-        raw = await self._whole(record)
+        raw = await self._whole(record, anew=False)
         await self._write(record, raw, create=False)
         return raw
 
-    async def _whole(self, record: Record) -> bytes:
+    async def _whole(self, record: Record, *, anew: bool) -> bytes:
         """Bring a record's artifact to the remote, and return the record's envelope."""
         _refuse_secrets(record)
         async with self._large:
-            files = await self._upload.artifact(record)
+            files = await self._upload.artifact(record, anew=anew)
             # In a thread: a command that signs may take seconds, and other requests go on meanwhile.
             return await asyncio.to_thread(self._sealed, record, files)
 
@@ -248,13 +250,13 @@ class Pushes:
         return is_written
 
     async def _usable(self, key: Key) -> bytes | None:
-        """Return the envelope that the remote has for a key; None if there is none that this user would use."""
+        """Return the envelope that the remote has for a key, with all its blobs; None if this user could not use it."""
         try:
             raw = await self._remote.read(record_name(key), most=LARGEST_RECORD)
-            admitted(raw, key, self._trust)
+            blobs = admitted(raw, key, self._trust).stored_blobs
         except (MissingError, RefusedError):
             return None
-        return raw
+        return raw if await self._upload.has_all(blobs) else None
 
     async def _listed(self, record: Record, earlier: Sequence[Record]) -> None:
         """Add a record to its list, and read the list again: another machine may have written it at the same moment."""

@@ -26,13 +26,14 @@ from engine.store.remote.objects import (
     MissingError,
     RefusedError,
     RemoteError,
+    UntrustedError,
     list_name,
     record_name,
 )
 from engine.store.remote.pushes import Pushes
 from engine.store.remote.settings import RemoteSettings
 from engine.store.remote.statement import LARGEST_RECORD, Statement, admitted, judged
-from engine.store.remote.transfers import Anew, Counts, Moving, reporter
+from engine.store.remote.transfers import Counts, Moving, reporter
 from engine.store.store import Store
 
 _MISS_SECONDS = 5.0
@@ -71,10 +72,14 @@ class Tier:
         self._download = Download(store, self._remote, on_bytes=self.counts.receive, moving=self._coming)
         self._missed: dict[Digest, float] = {}
         """When a record was missing: the builder looks twice, before and after it takes the lock of a key."""
-        self._anew = Anew()
+        self.doubted: set[Digest] = set()
+        """Keys of which the remote could not give something that it should have: nothing that it has of them is used,
+        and the next push writes all of it again."""
+        self._errors: dict[Digest, UserError] = {}
+        """Why the remote gave no usable record or artifact of a key, when it was asked last."""
         self._pushes = Pushes(
             store, RetryingRemote(writing, self.attempts), self._background, self.counts,
-            settings=settings, anew=self._anew, moving=self._going,
+            settings=settings, doubted=self.doubted, moving=self._going,
         )  # fmt: skip
         self.shown = reading.shown
         """The remote in messages."""
@@ -94,19 +99,30 @@ class Tier:
         """Return the record of a key, now also in the store, or None. The artifact stays where it is: see `bring`."""
         digest = digest_of(key)
         just_missed = time.monotonic() - self._missed.get(digest, -_MISS_SECONDS) < _MISS_SECONDS
-        if not self._reads or just_missed or digest in self._anew.keys:
+        if not self._reads or just_missed or digest in self.doubted:
             return None
-        record = self._counting_trouble(self._fetch(key))
+        record = self._counting_trouble(self._fetch(key), digest)
         if record is None:
             self._missed[digest] = time.monotonic()
         return record
 
     def receive(self, key: Key, raw: bytes) -> Record | None:
-        """Return the record of a key from an envelope that its maker has sent, now also in the store.
+        """Return the record of a key from an envelope that its maker has sent after a push, now also in the store.
 
         The envelope is judged like one of the remote; None is returned for one that is refused, or cannot be filed.
+        With or without an envelope, what the remote has of the key is used again.
         """
-        return self._counting_trouble(self._admit(key, raw))
+        digest = digest_of(key)
+        self.doubted.discard(digest)
+        return self._counting_trouble(self._admit(key, raw), digest) if raw else None
+
+    def lack(self, key: Digest) -> UserError:
+        """Return why the remote gave nothing usable of a key when it was asked last, with what helps."""
+        error = self.attempts.gone or self._errors.get(key) or RemoteError(f"{self.shown} was not asked")
+        if self.settings.trust.is_empty:
+            error = UntrustedError("no trusted key", f"nothing of the remote {self.shown} is used: no key is trusted")
+        error.hint = error.hint or f"`recipe cache verify --remote {self.shown} --deep` names what is lost there"
+        return error
 
     def look_again(self) -> None:
         """Forget what was missing and what failed: a build that waits for results gives the remote another chance."""
@@ -119,28 +135,25 @@ class Tier:
 
     def bring(self, record: Record) -> None:
         """Bring the artifact of a record that came from a remote. Raises RemoteError, OSError."""
-        self._anew.keys.add(record.digest)
+        self.doubted.add(record.digest)
         raw = self._store.envelopes.read(record.digest)
         if raw is None:
             raise RemoteError(f"the store has no envelope for the record of {record.job!r}")
         try:
-            checked = admitted(raw, record.key, self.settings.trust)
-            objects = {blob.name for blob in checked.stored_blobs}
-            self._anew.objects |= objects
-            self._background.run(self._download.artifact(checked))
+            self._background.run(self._download.artifact(admitted(raw, record.key, self.settings.trust)))
         except RefusedError as error:
+            self._errors[record.digest] = error
             self.counts.refuse(error)
             raise
         except (UserError, OSError) as error:
             self.counts.note(error)
             raise
-        self._anew.objects -= objects
-        self._anew.keys.discard(record.digest)
+        self.doubted.discard(record.digest)
 
     def gather(self, key: Key) -> None:
         """Add the records that other machines made for a job like that of `key`; the builder decides which one fits."""
         if self._reads:
-            self._counting_trouble(self._fetch_listed(key))
+            self._counting_trouble(self._fetch_listed(key), digest_of(key))
 
     def take_all(self) -> list[Record]:
         """Add every record of the remote to the store, and return those that the store has now. Raises RemoteError."""
@@ -172,7 +185,8 @@ class Tier:
 
     def push_new(self, record: Record, *, earlier: Sequence[Record]) -> None:
         """Begin to push a record of a build, unless builds do not push, or this store knows that the remote has it."""
-        if self.settings.pushes and not record.origin and not self._store.has_pushed(record.digest, self.shown):
+        is_there = bool(record.origin) or self._store.has_pushed(record.digest, self.shown)
+        if self.settings.pushes and (not is_there or record.digest in self.doubted):
             self.push(record, earlier=earlier)
 
     def wait(self) -> UserError | None:
@@ -190,7 +204,7 @@ class Tier:
     def summary(self) -> str:
         """Return one line about the remote: what went wrong, or what came and went; "" if nothing happened."""
         if line := self.trouble or self.counts.transfers(self.shown):
-            return line
+            return f"{line}{self.counts.repairs}"
         if self.settings.trust.is_empty:
             return f"the remote {self.shown} is not read: no key is trusted (`recipe cache trust --key KEY`)"
         return ""
@@ -208,16 +222,16 @@ class Tier:
         """Whether the remote is asked: it answers, and some signature counts."""
         return not self.settings.trust.is_empty and self.attempts.gone is None
 
-    def _counting_trouble(self, work: Coroutine[Any, Any, T]) -> T | None:
-        """Return the result of a look-up; None where the remote is in trouble, which is counted."""
+    def _counting_trouble(self, work: Coroutine[Any, Any, T], key: Digest) -> T | None:
+        """Return the result of a look-up about a key; None where the remote is in trouble, which is counted."""
         try:
             return self._background.run(work)
-        except RefusedError as error:
-            self.counts.refuse(error)
-        except MissingError:
-            pass
         except RemoteError as error:
-            self.counts.unread = self.counts.unread or error
+            self._errors[key] = error
+            if isinstance(error, RefusedError):
+                self.counts.refuse(error)
+            elif not isinstance(error, MissingError):
+                self.counts.unread = self.counts.unread or error
         return None
 
     async def _fetch(self, key: Key) -> Record:

@@ -9,11 +9,10 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from engine.digest import Digest
 from engine.errors import StoreError, UserError
 from engine.events import Direction, Moved
 from engine.store.remote.objects import RefusedError
-from engine.text import sizes
+from engine.text import lists, sizes
 
 PULSE = 1.0
 """Seconds between two events about a direction, and before the first one: a short transfer is no news."""
@@ -90,6 +89,8 @@ class Counts:
     """Refused objects by the kind of the reason."""
     reasons: dict[str, str] = field(default_factory=dict)
     """The first message of each kind."""
+    again: list[str] = field(default_factory=list)
+    """The jobs whose results were pushed again, because what the remote had of them was lost or could not be used."""
     error: UserError | None = None
     """The first error that was not a refusal of an object: nothing more is pushed."""
     unread: UserError | None = None
@@ -134,6 +135,12 @@ class Counts:
             return f"the remote {remote}: {self.refused.total()} refused ({kinds}): {first}"
         return ""
 
+    @property
+    def repairs(self) -> str:
+        """What was pushed again, as the end of a line; "" if nothing was."""
+        names = lists.counts(Counter(self.again))
+        return f"; pushed again, because it was missing there or could not be used: {names}" if names else ""
+
     def transfers(self, remote: str) -> str:
         """Return one line about what came and went; "" if nothing did."""
         parts = []
@@ -142,13 +149,3 @@ class Counts:
         if self.pushed:
             parts.append(f"{self.pushed} records went there, {sizes.decimal(self.bytes_out)} of files")
         return f"the remote {remote}: {'; '.join(parts)}" if parts else ""
-
-
-@dataclass
-class Anew:
-    """What a push writes anew although the remote has it, because it could not be used here."""
-
-    keys: set[Digest] = field(default_factory=set)
-    """Keys whose artifacts could not be brought: their jobs run again."""
-    objects: set[str] = field(default_factory=set)
-    """Names of blobs that a download refused."""

@@ -12,7 +12,7 @@ from engine.errors import UsageError
 from engine.store import disk
 from engine.store.remote.envelope import Envelope
 from engine.store.remote.keys import PublicKey
-from engine.store.remote.objects import RefusedError
+from engine.store.remote.objects import UntrustedError
 from engine.system import regular
 
 NONE = "none"
@@ -78,22 +78,22 @@ class Trust:
     def signer_of(self, envelope: Envelope) -> TrustedKey | None:
         """Return the trusted key that signed an envelope; None without a signature if everything is trusted.
 
-        Raises RefusedError: a missing, wrong or unknown signature, or one of a revoked key.
+        Raises UntrustedError: a missing, wrong or unknown signature, or one of a revoked key.
         """
         for key in self.keys:
             if any(key.key.has_signed(envelope.message, signature) for _, signature in envelope.signatures):
                 if key.revoked:
-                    raise RefusedError("revoked key", f"the record is signed by {key.shown}, which is revoked")
+                    raise UntrustedError("revoked key", f"the record is signed by {key.shown}, which is revoked")
                 return key
         if self.everything:
             return None
         if not envelope.signatures:
-            raise RefusedError("not signed", "the record has no signature")
+            raise UntrustedError("not signed", "the record has no signature")
         names = ", ".join(name[:16] for name, _ in envelope.signatures)
         known = {key.key.id for key in self.keys}
         if any(name in known for name, _ in envelope.signatures):
-            raise RefusedError("wrong signature", f"the signature is not that of the key that it names, {names}")
-        raise RefusedError("unknown key", f"the record is signed by {names}, which is not on your list")
+            raise UntrustedError("wrong signature", f"the signature is not that of the key that it names, {names}")
+        raise UntrustedError("unknown key", f"the record is signed by {names}, which is not on your list")
 
     def described(self, envelope: Envelope) -> str:
         """Return who signed an envelope, for people; never an error."""
@@ -101,16 +101,16 @@ class Trust:
             return "not signed"
         try:
             key = self.signer_of(envelope)
-        except RefusedError as error:
+        except UntrustedError as error:
             return error.what
         return "signed by nobody on your list" if key is None else f"signed by {key.shown}"
 
     def check_time(self, key: TrustedKey | None, signed_at: float) -> None:
-        """Raise RefusedError for a record that is signed in the future or after the last day of its key."""
+        """Raise UntrustedError for a record that is signed in the future or after the last day of its key."""
         if signed_at > time.time() + _AHEAD:
-            raise RefusedError("signed in the future", f"the record is signed at {_shown(signed_at)}")
+            raise UntrustedError("signed in the future", f"the record is signed at {_shown(signed_at)}")
         if key is not None and key.until is not None and _date(signed_at) > key.until:
-            raise RefusedError("expired key", f"the record is signed after {key.until}, the last day of {key.shown}")
+            raise UntrustedError("expired key", f"the record is signed after {key.until}, the last day of {key.shown}")
 
     def counts(self, key_id: str) -> bool:
         """Say whether records that the key `key_id` signed may still be used; "" is a record without a signature."""

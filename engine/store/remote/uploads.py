@@ -6,7 +6,7 @@ import asyncio
 import hashlib
 import os
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from engine.store.record import Record
@@ -33,18 +33,16 @@ class Upload:
     """Brings files to a remote. What this process has brought, or what the remote has, is not sent again."""
 
     def __init__(
-        self, store: Store, remote: RetryingRemote, *, retention: float | None, anew: Collection[str],
+        self, store: Store, remote: RetryingRemote, *, retention: float | None,
         on_bytes: Callable[[int], None], moving: Moving,
     ) -> None:  # fmt: skip
         """`retention` is the age in seconds at which the remote removes objects; None if it keeps all.
 
-        `anew` has the names of blobs that a download refused: they are written, although the remote has them.
         `on_bytes` is called with the number of bytes of each object that was written.
         """
         self._store = store
         self._remote = remote
         self._retention = retention
-        self._anew = anew
         self._on_bytes = on_bytes
         self._moving = moving
         self.requests = asyncio.Semaphore(AT_ONCE)
@@ -52,39 +50,51 @@ class Upload:
         self._memory = asyncio.Semaphore(_BLOBS)
         """Bounds the blobs that are in memory at a time."""
         self._files = asyncio.Semaphore(_FILES)
-        self._sent: dict[str, asyncio.Future[None]] = {}
+        self.sent: dict[str, asyncio.Future[None]] = {}
         """The name of each blob that this process has written, is writing, or saw at the remote."""
         self._probing = asyncio.Lock()
         self._is_probed = False
 
-    async def artifact(self, record: Record) -> dict[str, StoredFile]:
-        """Bring the files of a record's artifact to the remote; return where they lie. Raises RemoteError, OSError."""
+    async def artifact(self, record: Record, *, anew: bool = False) -> dict[str, StoredFile]:
+        """Bring the files of a record's artifact to the remote; return where they lie. Raises RemoteError, OSError.
+
+        With `anew`, every blob is written, whatever the remote has.
+        """
         folder = self._store.artifact_path(record.artifact)
         tasks = {}
         with self._moving.transfer(record.job, record.size):
             async with together() as group:
                 for name, (size, _) in record.files.items():
-                    tasks[name] = group.create_task(self._file(folder / name, size))
+                    tasks[name] = group.create_task(self._file(folder / name, size, anew=anew))
         return {name: task.result() for name, task in tasks.items()}
 
-    async def _file(self, path: Path, size: int) -> StoredFile:
+    async def has_all(self, every: Iterable[Blob]) -> bool:
+        """Say whether the remote has all blobs of a record, each with its size. Raises RemoteError."""
+        for blob in every:
+            async with self.requests:
+                entry = await self._remote.entry(blob.name)
+            if entry is None or entry.size != blob.stored:
+                return False
+        return True
+
+    async def _file(self, path: Path, size: int, *, anew: bool) -> StoredFile:
         async with self._files:
             if size > _SMALL:
                 await self._probe()
-                return await self._large_file(path)
+                return await self._large_file(path, anew=anew)
             async with self._memory:
                 blob, raw = blobs.of_bytes(regular.read(path))
-                await self._blob(blob, raw)
+                await self._blob(blob, raw, anew=anew)
             return StoredFile(blob.sha256, (blob,))
 
-    async def _large_file(self, path: Path) -> StoredFile:
+    async def _large_file(self, path: Path, *, anew: bool) -> StoredFile:
         """Bring a file of any size. Its next blobs are read while earlier ones are on their way."""
         every: list[Blob] = []
         whole = hashlib.sha256()
 
         async def send(blob: Blob, raw: bytes) -> None:
             try:
-                await self._blob(blob, raw)
+                await self._blob(blob, raw, anew=anew)
             finally:
                 self._memory.release()
 
@@ -109,32 +119,32 @@ class Upload:
                 await self._remote.write(PROBE, os.urandom(_PROBE_BYTES))
                 self._is_probed = True
 
-    async def _blob(self, blob: Blob, raw: bytes) -> None:
+    async def _blob(self, blob: Blob, raw: bytes, *, anew: bool) -> None:
         if blob.inline is None:
-            await self._once(blob.name, raw)
+            await self._once(blob.name, raw, anew=anew)
         self._moving.advance(blob.size)
 
-    async def _once(self, name: str, raw: bytes) -> None:
+    async def _once(self, name: str, raw: bytes, *, anew: bool) -> None:
         """Write a blob. A second file with this blob waits until the first one has written it."""
-        if name in self._sent:
-            await asyncio.shield(self._sent[name])
+        if name in self.sent and not anew:
+            await asyncio.shield(self.sent[name])
             return
-        future = self._sent[name] = asyncio.get_running_loop().create_future()
+        future = self.sent[name] = asyncio.get_running_loop().create_future()
         try:
             async with self.requests:
-                if not await self._is_there(name, len(raw)):
+                if anew or not await self._is_there(name, len(raw)):
                     await self._remote.write(name, raw)
                     self._on_bytes(len(raw))
             future.set_result(None)
         except BaseException as error:
-            del self._sent[name]  # a later push tries again
+            self.sent.pop(name, None)  # a later push tries again
             future.set_exception(error if isinstance(error, Exception) else ConnectionError("cut"))
             future.exception()  # nobody may wait for it
             raise
 
     async def _is_there(self, name: str, size: int) -> bool:
         """Say whether the remote has a blob, and keeps it for long enough. A small blob is not asked for."""
-        if name in self._anew or (size < _ASK_FIRST and self._retention is None):
+        if size < _ASK_FIRST and self._retention is None:
             return False
         entry = await self._remote.entry(name)
         if entry is None or entry.size != size:
