@@ -235,7 +235,8 @@ class _Build:
             yield Ending(ticket, "failed", error=error)
 
     def _run(self, ticket: Ticket, right: Releasable) -> Iterator[Event]:
-        order = RunOrder(self.lookup, ticket.job, ticket.known_key, ticket.inputs, right, ticket.lane)
+        forced = ticket.job.step_name in self.options.force
+        order = RunOrder(self.lookup, ticket.job, ticket.known_key, ticket.inputs, right, ticket.lane, forced)
         try:
             ticket.run = self.executor.start(str(ticket.digest), order)
         except LackingInputError as error:

@@ -194,11 +194,11 @@ def test_extends_names_one_file(project, extends):
 def test_the_sizes_of_a_profile_are_varied_by_their_names_in_both_notations(project, batch):
     text = MINIMAL + f"profiles: [{{batch: {batch}, sequence: 16}}]\nmatrix: {{profiles.0.batch.max: [16, 64]}}\n"
     loaded = project.load(text)
-    assert [each.recipe.profiles[0]["batch"] for each in loaded] == [Range(1, 8, 16), Range(1, 8, 64)]
+    assert [each.recipe.profiles[0]["batch"] for each in loaded] == [Range(min=1, opt=8, max=16), Range(min=1, opt=8, max=64)]
     [chosen] = project.load(text, only=["profiles.0.batch.max=64"])
     assert chosen.variant == loaded[1].variant
     [one] = project.load(text.replace("matrix: {profiles.0.batch.max: [16, 64]}", ""), set=["profiles.0.batch.max=8"])
-    assert one.recipe.profiles[0]["batch"] == Range(1, 8, 8)
+    assert one.recipe.profiles[0]["batch"] == Range(min=1, opt=8, max=8)
 
 
 def test_a_number_for_a_size_of_a_profile_is_refused_and_the_hint_names_paths_that_work(project):
