@@ -174,7 +174,7 @@ class ClusterExecutor:
         return run
 
     def _renewal(self, order: RunOrder) -> Renewal:
-        """Return what a node does although it has a result; a forced job runs once, also if its result is lost later."""
+        """Return what a node does although it has a result. A forced job runs once, also if its result is lost then."""
         key = digest_of(order.key)
         if order.forced and key not in self._renewed:
             return Renewal.RUN

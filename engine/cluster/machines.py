@@ -149,7 +149,9 @@ class ClusterMachines:
         self.look()
         if len(self.nodes) or self._has_waited:
             return
-        self._notice(f"no node of {self._engine.shown} is left: the build waits {_SUCCESSOR_SECONDS:.0f} s for a new one")
+        self._notice(
+            f"no node of {self._engine.shown} is left: the build waits {_SUCCESSOR_SECONDS:.0f} s for a new one"
+        )
         ends = time.monotonic() + _SUCCESSOR_SECONDS
         while not len(self.nodes) and time.monotonic() < ends:
             time.sleep(_PAUSE_SECONDS)

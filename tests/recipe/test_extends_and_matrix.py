@@ -194,7 +194,8 @@ def test_extends_names_one_file(project, extends):
 def test_the_sizes_of_a_profile_are_varied_by_their_names_in_both_notations(project, batch):
     text = MINIMAL + f"profiles: [{{batch: {batch}, sequence: 16}}]\nmatrix: {{profiles.0.batch.max: [16, 64]}}\n"
     loaded = project.load(text)
-    assert [each.recipe.profiles[0]["batch"] for each in loaded] == [Range(min=1, opt=8, max=16), Range(min=1, opt=8, max=64)]
+    ranges = [Range(min=1, opt=8, max=most) for most in (16, 64)]
+    assert [each.recipe.profiles[0]["batch"] for each in loaded] == ranges
     [chosen] = project.load(text, only=["profiles.0.batch.max=64"])
     assert chosen.variant == loaded[1].variant
     [one] = project.load(text.replace("matrix: {profiles.0.batch.max: [16, 64]}", ""), set=["profiles.0.batch.max=8"])

@@ -18,8 +18,8 @@ from engine.events import Ended
 from engine.store.opening import open_store
 
 
-def main(folder, address, salt, count, seconds, meeting):
-    """Build variants of a job that takes some seconds and one that takes none; `meeting` is a folder with a file `go`."""
+def main(folder, address, *, salt, count, seconds, meeting):
+    """Build variants of a job that takes some seconds and one that takes none, when `meeting` has a file `go`."""
     project_in(folder)
     variants = [
         variant(folder, steps.Tell(number=salt + number, seconds=seconds), steps.After(), name=f"r{number}")
@@ -36,5 +36,5 @@ def main(folder, address, salt, count, seconds, meeting):
 
 
 if __name__ == "__main__":
-    place, head, *numbers, seconds, where = sys.argv[1:]
-    main(Path(place), head, *map(int, numbers), float(seconds), Path(where))
+    place, head, first, number, lasts, where = sys.argv[1:]
+    main(Path(place), head, salt=int(first), count=int(number), seconds=float(lasts), meeting=Path(where))

@@ -3,6 +3,7 @@
 import os
 import secrets
 import time
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,7 +19,7 @@ from small_builds import SharedExecutor, project_in, states, variant
 
 from engine.builder.executors.zygotes import ZygoteHandle
 from engine.builder.lookup import Lookup
-from engine.builder.loop import run
+from engine.builder.loop import POLL_SECONDS, run
 from engine.builder.options import Options
 from engine.cluster import machines
 from engine.cluster.executor import ClusterExecutor
@@ -26,6 +27,7 @@ from engine.cluster.orders import NodeAnswer
 from engine.cluster.ray_engine import RayEngine
 from engine.errors import Exit
 from engine.events import Ended, Noticed, RunsElsewhere, Started
+from engine.key import digest_of
 from engine.machine import cuda, nvml
 from engine.store.opening import open_store
 from engine.store.store import Store
@@ -630,3 +632,26 @@ def test_two_builders_build_one_key_once(two_processes):  # with Ray: tests/e2e/
             assert [each.state for each in first if isinstance(each, Ended)] == ["built"]
     assert [event.state for event in seen if isinstance(event, Ended)] == ["cached"]
     assert any(isinstance(event, RunsElsewhere) for event in seen)
+
+
+def test_a_builder_asks_for_a_key_that_another_one_has_a_few_times_a_second_and_the_remote_less_often(two_processes):
+    cluster = two_processes
+    first, _ = loop(cluster, *tells(cluster, 2, seconds=600), builder="first")
+    next_of(first, Started), next_of(first, Started)
+    second, lookup = loop(cluster, *tells(cluster, 2, seconds=600), store="other", builder="second")
+    claims, requests = Counter(), Counter()
+    own, claim = cluster.cluster.claims, cluster.cluster.claims.claim
+    own.claim = lambda key, builder: claims.update([key]) or claim(key, builder)
+    fetch = lookup.store.tier._fetch
+    lookup.store.tier._fetch = lambda key: requests.update([digest_of(key)]) or fetch(key)
+    began = time.monotonic()
+    try:
+        next_of(second, RunsElsewhere), next_of(second, RunsElsewhere)
+    finally:
+        waited = time.monotonic() - began
+        second.close()
+        first.close()
+        del own.claim
+    assert len(claims) == 2
+    assert max(claims.values()) <= waited / POLL_SECONDS + 2
+    assert max(requests.values()) <= waited / 5 + 2  # the tier remembers for five seconds what was missing
