@@ -38,7 +38,10 @@ if TYPE_CHECKING:
     from engine.step import Hardware
 
 POLL_SECONDS, LOCK_SECONDS = 0.2, 0.05
-"""The longest that the loop waits for its workers: in general, and while another builder has a lock that it needs."""
+"""The longest that the loop waits for its workers: in general, and while another builder has a lock that it needs.
+
+On a cluster, each look for what another builder has is a question to its head, for each job that waits.
+"""
 SHORTEST_PAUSE, LONGEST_PAUSE = 1.0, 30.0
 """Seconds between two looks for results of other machines. Each pause doubles, until the next result has arrived."""
 _NO_LOCKS = (
@@ -235,7 +238,8 @@ class _Build:
             yield Ending(ticket, "failed", error=error)
 
     def _run(self, ticket: Ticket, right: Releasable) -> Iterator[Event]:
-        order = RunOrder(self.lookup, ticket.job, ticket.known_key, ticket.inputs, right, ticket.lane)
+        forced = ticket.job.step_name in self.options.force
+        order = RunOrder(self.lookup, ticket.job, ticket.known_key, ticket.inputs, right, ticket.lane, forced)
         try:
             ticket.run = self.executor.start(str(ticket.digest), order)
         except LackingInputError as error:
@@ -260,7 +264,8 @@ class _Build:
     def _collect(self) -> Iterator[Ending | Event]:
         """Wait for workers, and handle the outcomes of those that have finished."""
         if self.states.has(State.RUNNING, *_STARTABLE, State.LOCKED_ELSEWHERE, State.AWAITED):
-            patience = LOCK_SECONDS if self.states.has(State.LOCKED_ELSEWHERE) else POLL_SECONDS
+            is_quick = self.states.has(State.LOCKED_ELSEWHERE) and self.lookup.machines is None
+            patience = LOCK_SECONDS if is_quick else POLL_SECONDS
             for ident, outcome in self.executor.poll(0.0 if self.states.has(State.READY) else patience):
                 ticket = self.states.leader(Digest(ident))
                 if ticket is None or (run := ticket.run) is None:

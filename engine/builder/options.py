@@ -36,7 +36,7 @@ class Options:
 
     def __post_init__(self) -> None:
         """Raise UsageError for options that do not go together."""
-        refuse_elsewhere(self.on, {"--force": self.force, "--remake": self.remake, "-j": self.parallel})
+        refuse_elsewhere(self.on, {"--remake": self.remake, "-j": self.parallel})
 
     @property
     def place(self) -> Path:

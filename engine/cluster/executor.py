@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
@@ -15,6 +15,7 @@ from engine.cluster import survey
 from engine.cluster.machines import ClusterMachines
 from engine.cluster.nodes import ClusterNode, Piece, lane_of
 from engine.cluster.orders import JobOrder, NodeAnswer, Renewal, Sender, SentJob, tier_of
+from engine.digest import Digest
 from engine.errors import StepError, StoreError, UserError
 from engine.key import CODE, digest_of, without_inputs
 from engine.store.file_lock import FileLock
@@ -132,6 +133,8 @@ class ClusterExecutor:
             self._resources = resources.pop_all()
         self._nodes = self._machines.nodes
         self._runs: dict[str, ClusterRun] = {}
+        self._renewed: set[Digest] = set()
+        """The keys of the forced jobs that a node has run."""
 
     def lane(self, job: Job, demand: Demand) -> Demand:
         """Return what a job needs of a node, at most what the largest node has: such a job runs alone there."""
@@ -163,13 +166,19 @@ class ClusterExecutor:
             self._sender.send_inputs(order)
             sources = self._sender.sources(order)
             inputs = {name: record.key for name, record in order.inputs.items()}
-            renewal = Renewal.PUSH if digest_of(order.key) in self._tier.doubted else Renewal.NOTHING
-            sent = JobOrder(SentJob.of(order.job), order.key, inputs, sources, renewal)
+            sent = JobOrder(SentJob.of(order.job), order.key, inputs, sources, self._renewal(order))
             self._engine.submit(ident, places, lane, sent.encode())
             run = ClusterRun(order, lane, kind, places, resources.pop_all(), self._logs / ident, sent)
         self._nodes.begin(kind, lane)
         self._runs[ident] = run
         return run
+
+    def _renewal(self, order: RunOrder) -> Renewal:
+        """Return what a node does although it has a result. A forced job runs once, also if its result is lost then."""
+        key = digest_of(order.key)
+        if order.forced and key not in self._renewed:
+            return Renewal.RUN
+        return Renewal.PUSH if key in self._tier.doubted or order.forced else Renewal.NOTHING
 
     def poll(self, timeout: float = _POLL_SECONDS) -> list[tuple[str, Outcome | None]]:
         """Wait up to `timeout` seconds for outcomes and for begins; keep what came of logs."""
@@ -179,15 +188,15 @@ class ClusterExecutor:
             if run is None:
                 continue  # a second answer, or one to a run that was given up
             if piece.node and run.place is None:
-                run.place = next(node for node in run.places if node.id == piece.node)
-                news.append((piece.ident, None))
+                run.place = next((node for node in run.places if node.id == piece.node), None)
+                news += [(piece.ident, None)] if run.place is not None else []
             if piece.log:
                 with run.log.open("ab") as log:
                     log.write(piece.log)
             if piece.answer is not None or piece.lost:
                 news.append((piece.ident, self._ended(run, piece)))
         self._machines.look_now_and_then()
-        return news
+        return [*news, *self._stranded()]
 
     def has_changed(self) -> bool:
         """Say, once for each change, whether nodes came or left."""
@@ -197,6 +206,24 @@ class ClusterExecutor:
         """End all runs and leave the cluster."""
         self._runs.clear()
         self._resources.close()
+
+    def _stranded(self) -> Iterator[tuple[str, Outcome]]:
+        """End the runs on nodes that have left, and send those that may wait for one to the others.
+
+        Ray ends them at once where the node's processes have died. A node that is only silent, as behind a network
+        that is cut, keeps a run in Ray for minutes after the cluster has given up the node.
+        """
+        for ident, run in list(self._runs.items()):
+            gone = next(filter(self._machines.has_left, run.places if run.place is None else [run.place]), None)
+            if gone is None:
+                continue
+            self._engine.forget(ident)
+            others = self._nodes.pools(run.lane).get(run.kind, ())
+            if run.place is None and others:
+                run.places = others
+                self._engine.submit(ident, others, run.lane, run.sent.encode())
+            else:
+                yield ident, self._ended(run, Piece(ident, lost=f"node {gone.name} has left the cluster"))
 
     def _ended(self, run: ClusterRun, piece: Piece) -> Outcome:
         del self._runs[piece.ident]
@@ -231,6 +258,9 @@ class ClusterExecutor:
         if answer.error:
             run.log.write_bytes(answer.log.encode())
             return replace(outcome, error=error_of(answer.error))
+        if run.sent.renewal is Renewal.RUN:
+            self._renewed.add(digest_of(run.order.key))
+            run.order.lookup.store.forget(digest_of(run.order.key))
         with contextlib.suppress(OSError, StoreError):  # the remote has it, too: `record` asks there
             self._tier.receive(run.order.key, answer.envelope.encode())
         if answer.is_pushed_again:

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
 _LOOK_SECONDS = 5.0
 """The time between two looks for nodes that came or left."""
+_SUCCESSOR_SECONDS = 60.0
+"""How long a build that has lost its last node waits for a new one."""
+_PAUSE_SECONDS = 1.0
 
 
 def surveyed(engine: RayEngine, nodes: Sequence[ClusterNode], question: Question) -> Sequence[ClusterNode]:
@@ -71,9 +74,13 @@ class ClusterMachines:
         self._question = Question.about(jobs)
         self._notice = notice
         self._left_out: dict[str, ClusterNode] = {}
+        self._alive: frozenset[str] = frozenset()
+        """The ids of the nodes that were in the cluster at the last look."""
         self._changed = False
         self._has_lost = False
         """Whether a node was lost since the last look."""
+        self._has_waited = False
+        """Whether this build has waited in vain for a successor of its last node."""
         if others := self._look():
             nodes = "1 node has" if len(others) == 1 else f"{len(others)} nodes have"
             raise UserError(
@@ -95,7 +102,7 @@ class ClusterMachines:
         """Return the hardware that a job needs and every node lacks, or None. A lost node may have a successor."""
         lane = placing.lane_of(job)
         if self._has_lost and not self.nodes.pools(lane):
-            self.look()
+            self._look_for_one()
         return None if self.nodes.pools(lane) else job.step.hardware()
 
     def advice(self, hardware: Hardware) -> str:
@@ -106,9 +113,12 @@ class ClusterMachines:
         """Return the kinds of nodes that can run a job; first that to which it would go now."""
         lane = lane if isinstance(lane, Demand) else placing.lane_of(job)
         if not self.nodes.pools(lane):
-            self.look()
+            self._look_for_one()
         if kinds := self.nodes.kinds(lane):
             return kinds
+        if not len(self.nodes):
+            hint = "start a node: the next build with the same remote goes on with what the nodes have pushed"
+            raise StepError(f"no node of {self._engine.shown} is left for {job.name!r}", self._lacks(), hint)
         raise StepError(f"no node of {self._engine.shown} can run {job.name!r}", self._lacks(lane.hardware))
 
     def rows(self, job: Job, kind: str) -> MachineRows:
@@ -134,10 +144,29 @@ class ClusterMachines:
         for node in self._look():
             self._notice(f"node {node.name} came and is not used: {node.trouble}")
 
+    def _look_for_one(self) -> None:
+        """Look for nodes. A build that has lost its last node waits for a new one, once, until it gives up."""
+        self.look()
+        if len(self.nodes) or self._has_waited:
+            return
+        self._notice(
+            f"no node of {self._engine.shown} is left: the build waits {_SUCCESSOR_SECONDS:.0f} s for a new one"
+        )
+        ends = time.monotonic() + _SUCCESSOR_SECONDS
+        while not len(self.nodes) and time.monotonic() < ends:
+            time.sleep(_PAUSE_SECONDS)
+            self.look()
+        self._has_waited = not len(self.nodes)
+
+    def has_left(self, node: ClusterNode) -> bool:
+        """Say whether a node was no part of the cluster any more at the last look."""
+        return node.id not in self._alive
+
     def _look(self) -> list[ClusterNode]:
         """Do the same, and return new nodes that have another version of this program or of Python."""
         self._looked = time.monotonic()
         alive = {node.id: node for node in self._engine.nodes()}
+        self._alive = frozenset(alive)
         for node in self.nodes:
             if node.id not in alive:
                 self.leave_out(node, "it has left the cluster")
@@ -148,7 +177,7 @@ class ClusterMachines:
                 self._left_out[node.id] = node
             else:
                 self.nodes.add(node)
-                self._changed = True
+                self._changed, self._has_waited = True, False
         self._has_lost = False
         return [node for node in new if node.other_version]
 

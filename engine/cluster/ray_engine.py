@@ -218,6 +218,13 @@ class RayEngine:
             ready, _ = self._ray.wait([*self._runs], num_returns=len(self._runs), timeout=0)
         return [*map(self._answer, ready), *news]
 
+    def forget(self, ident: str) -> None:
+        """End a run whose answer nobody waits for any more."""
+        for run in [run for run, name in self._runs.items() if name == ident]:
+            del self._runs[run]
+            with contextlib.suppress(Exception):  # its node may be gone
+                self._ray.cancel(run, force=True)
+
     @_while_connected
     def claim(self, key: str) -> str:
         """Take the right to build a key; return "" for success, else the builder that has it."""

@@ -46,7 +46,11 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--locked", action="store_true", help="build only what the recipe's lock says, else exit 2")
     options.add_frozen(parser)
     parser.add_argument(
-        "--force", metavar="STEP", action="append", default=[], help="build this step though it is cached"
+        "--force",
+        metavar="STEP",
+        action="append",
+        default=[],
+        help="build this step though it is cached, here or on a cluster",
     )
     parser.add_argument(
         "--remake",

@@ -39,12 +39,14 @@ class Node(NamedTuple):
         return None if value is None or isinstance(value, str | int | float | Mapping) else value
 
     def child(self, segment: str | int) -> Node | None:
-        """Return the node under a key, or under an index of a list, which may be a text such as `"0"`; else None."""
+        """Return the node under a key, or under an index of a list, which may be a text such as `"0"`; else None.
+
+        The items of a list of three are `min`, `opt` and `max`, too, as in a profile's `[1, 8, 32]`.
+        """
         if self.mapping is not None:
             return self.mapping.get(str(segment))
-        if self.items is not None and str(segment).isdecimal() and int(segment) < len(self.items):
-            return self.items[int(segment)]
-        return None
+        index = _index(self.items or (), segment)
+        return None if index is None or self.items is None else self.items[index]
 
     def find(self, path: Path) -> Node | None:
         """Return the node at `path`, or None if the document has no node at `path`."""
@@ -52,6 +54,17 @@ class Node(NamedTuple):
         for segment in path:
             node = node.child(segment) if node else None
         return node
+
+
+_RANGE = ("min", "opt", "max")
+"""The fields that the short form of a profile, [1, 16, 128], has as items."""
+
+
+def _index(items: Sequence[Node], segment: str | int) -> int | None:
+    """Return the index that a segment of a path means in a list; None for no item of the list."""
+    if segment in _RANGE and len(items) == len(_RANGE):
+        return _RANGE.index(str(segment))
+    return int(segment) if str(segment).isdecimal() and int(segment) < len(items) else None
 
 
 def plain(node: Node) -> Any:
@@ -108,13 +121,15 @@ def put(node: Node | None, path: Path, value: Node) -> Node:
         return value
     head, rest = path[0], path[1:]
     if node is not None and node.items is not None:
-        old = node.child(head)
-        if old is None:
+        index = _index(node.items, head)
+        if index is None:
             raise LookupError(f"there is no item {head}: the list has {len(node.items)}, counted from 0")
         items = list(node.items)
-        items[int(head)] = put(old, rest, value)
+        items[index] = put(items[index], rest, value)
         return list_node(items, node.at)
     if node is not None and node.mapping is None and node.value is not None:
+        if head in _RANGE:
+            raise LookupError(f"there is one size, and no {head}: write [min, opt, max] in its place")
         raise LookupError(f"a plain value has no field {head!r}")
     if node is None and str(head).isdecimal():
         raise LookupError(f"there is no list to have an item {head}")
@@ -157,16 +172,11 @@ def walk_down(root: Node, path: Path) -> Iterator[str | int]:
     """
     node = root
     for segment in path:
-        existing = segment
-        if node.items is not None and segment in _RANGE:
-            existing = _RANGE.index(str(segment))
+        index = _index(node.items or (), segment)
+        existing = segment if index is None else index
         child = node.child(existing)
         if child is None and (name := axes.input_of(str(segment))):
             existing, child = name, node.child(name)
         if child is not None:
             node = child
             yield existing
-
-
-_RANGE = ("min", "opt", "max")
-"""The fields that the short form of a profile, [1, 16, 128], has as items."""

@@ -151,9 +151,13 @@ class Store:
                 return True
         except (StoreError, OSError):
             pass
-        with self.adding():
-            remove(self.record_path(record.digest))
+        self.forget(record.digest)
         return False
+
+    def forget(self, key: Digest) -> None:
+        """Remove the record of a key, if there is one. Raises StoreError."""
+        with self.adding():
+            remove(self.record_path(key))
 
     def read(self, key: Digest | str) -> Record | None:
         """Return the record filed under a key's digest; None for a missing or damaged record."""

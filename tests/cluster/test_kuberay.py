@@ -5,6 +5,7 @@ Source of the fields: the Go types of RayCluster in KubeRay, and of a pod in Kub
 
 import re
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -76,8 +77,10 @@ def test_quantities_and_parameters_are_texts_as_their_types_say(cluster, groups)
 
 @pytest.mark.whole("the fields and texts of the template, in the tests above")
 def test_the_parameters_are_options_of_ray_start(cluster, groups):
-    page = subprocess.run([ray_cluster.program(), "start", "--help"], capture_output=True, text=True, check=True)
-    options = set(re.findall(r"--([\w-]+)", page.stdout))
+    ray_cluster.program()
+    code = "from ray.scripts.scripts import start; print(*(name for each in start.params for name in each.opts))"
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    options = set(re.findall(r"--([\w-]+)", shown.stdout))  # `ray start --help` leaves out some
     assert "num-cpus" in options
     for each in (cluster["spec"]["headGroupSpec"], *groups):
         assert each["rayStartParams"].keys() <= options
@@ -103,4 +106,5 @@ def test_all_pods_have_one_image_the_remote_and_a_version_of_ray_that_the_extra_
 def test_the_head_runs_no_jobs_and_lets_builders_in(cluster):
     head = cluster["spec"]["headGroupSpec"]
     assert head["rayStartParams"]["num-cpus"] == "0"
+    assert head["rayStartParams"]["system-config"] == f"'{ray_cluster.documented_settings()}'"  # it stands in a shell
     assert 10001 in {port["containerPort"] for port in head["template"]["spec"]["containers"][0]["ports"]}

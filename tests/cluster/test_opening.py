@@ -19,7 +19,6 @@ def laptop(tmp_path_factory):
     ("words", "text"),
     [
         (("--on", "slurm://x"), "'slurm://x' is no address of a cluster"),
-        (("--on", "auto", "--force", "fetch"), "--force is about jobs on this machine"),
         (("--on", "auto", "-j", "2"), "-j is about jobs on this machine"),
         (("--on", "auto", "--remake", "all"), "--remake is about jobs on this machine"),
         (("--on", "auto", "--dry-run"), "--dry-run is about jobs on this machine"),

@@ -155,11 +155,21 @@ def test_two_builders_build_each_key_once_in_the_whole_cluster(team):
     assert len(built) == len(set(built)) > 0
 
 
+def test_a_forced_step_runs_again_on_its_node_and_other_steps_do_not(team):
+    laptop = team.laptop("forced")
+    new = ("--set", "tensorrt.optimization_level=1")
+    laptop.events(RECIPE, *new, "--on", "auto")
+    events = laptop.events(RECIPE, *new, "--on", "auto", "--force", "trt-build")
+    assert {job for job, event in ended(events).items() if event["state"] == "built"} == {"trt-build"}
+    assert [event["node"] for event in events if event["event"] == "start"] == ["t4"]
+    assert {event["state"] for event in ended(laptop.events(RECIPE, *new, "--on", "auto")).values()} == {"cached"}
+
+
 def test_what_a_build_on_a_cluster_refuses(team):
     laptop = team.laptop("refused")
     assert (
-        "--force is about jobs on this machine"
-        in laptop("build", RECIPE, "--on", "auto", "--force", "fetch", expect=2).stderr
+        "--remake is about jobs on this machine"
+        in laptop("build", RECIPE, "--on", "auto", "--remake", "fetch", expect=2).stderr
     )
     laptop.environment.pop("RECIPE_REMOTE")
     assert "needs a remote" in laptop("build", RECIPE, "--on", "auto", expect=2).stderr

@@ -188,3 +188,25 @@ def test_extends_names_one_file(project, extends):
     with pytest.raises(RecipeError) as caught:
         load(path)
     assert caught.value.position is not None
+
+
+@pytest.mark.parametrize("batch", ["[1, 8, 32]", "{min: 1, opt: 8, max: 32}"])
+def test_the_sizes_of_a_profile_are_varied_by_their_names_in_both_notations(project, batch):
+    text = MINIMAL + f"profiles: [{{batch: {batch}, sequence: 16}}]\nmatrix: {{profiles.0.batch.max: [16, 64]}}\n"
+    loaded = project.load(text)
+    ranges = [Range(min=1, opt=8, max=most) for most in (16, 64)]
+    assert [each.recipe.profiles[0]["batch"] for each in loaded] == ranges
+    [chosen] = project.load(text, only=["profiles.0.batch.max=64"])
+    assert chosen.variant == loaded[1].variant
+    [one] = project.load(text.replace("matrix: {profiles.0.batch.max: [16, 64]}", ""), set=["profiles.0.batch.max=8"])
+    assert one.recipe.profiles[0]["batch"] == Range(min=1, opt=8, max=8)
+
+
+def test_a_number_for_a_size_of_a_profile_is_refused_and_the_hint_names_paths_that_work(project):
+    text = MINIMAL + "profiles: [{batch: [1, 8, 32]}]\nmatrix:\n  profiles.0.batch.2: [16, 64]\n"
+    error = project.error(text)
+    assert (str(error.position), error.hint) == ("recipe.yaml:5:3", "known in `profiles.0.batch`: min, opt, max")
+    for name in ("min", "opt", "max"):
+        assert len(project.load(text.replace("batch.2: [16, 64]", f"batch.{name}: [8]"))) == 1
+    one_size = text.replace("batch.2", "batch.max").replace("[1, 8, 32]", "8")
+    assert "write [min, opt, max] in its place" in project.error(one_size).what

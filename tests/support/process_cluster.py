@@ -182,6 +182,11 @@ class ProcessEngine:
                 slot.ident = None
         return pieces
 
+    def forget(self, ident):
+        self.waiting = [each for each in self.waiting if each[0] != ident]
+        for slot in [slot for slot in self.cluster.slots if slot.ident == ident and not slot.pipe.closed]:
+            self.cluster.renew(slot)
+
     def claim(self, key):
         return self.cluster.claims.claim(key, self.builder)
 

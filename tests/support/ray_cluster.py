@@ -29,6 +29,8 @@ _LISTEN = "dashboard-agent-listen-port"
 _AGENT_PORTS = ("dashboard-agent-grpc-port", "metrics-export-port", "runtime-env-agent-port", _LISTEN)
 """The ports of a node's agents: a node that must wait for an agent to choose its port dies after 15 seconds, and on a
 busy machine the imports of an agent take longer."""
+_QUICK = {"RAY_health_check_period_ms": "500", "RAY_health_check_failure_threshold": "3"}
+_PAGE = SUPPORT.parent.parent / "docs" / "cluster.md"
 _NODE_ID = re.compile(r"Setting node ID node_id=([0-9a-f]+)")
 
 
@@ -40,16 +42,23 @@ def program():
     return ray
 
 
+def documented_settings():
+    """Return the settings with which the page starts a head, as JSON."""
+    [settings] = re.findall(r"--system-config '(.*)'", _PAGE.read_text())
+    return settings
+
+
 class RayCluster:
     """Starts `ray start` for the head and for each node, and ends them with all that they have started."""
 
-    def __init__(self, *, environment=None):
+    def __init__(self, *, environment=None, settings=None):
+        """With `settings`, JSON for `--system-config`, the head has these in the place of quick health checks."""
         program()
         self.folder = Path(tempfile.mkdtemp(prefix="ray", dir="/tmp"))  # a socket's path has at most 107 bytes
         self.environment = {
             **(environment or os.environ),
             "RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": _TOKEN, "RAY_USAGE_STATS_ENABLED": "0",
-            "RAY_health_check_period_ms": "500", "RAY_health_check_failure_threshold": "3",
+            **(_QUICK if settings is None else {}),
             "RAY_agent_register_timeout_ms": "300000", "RAY_worker_register_timeout_seconds": "300",
             "PYTHONPATH": PYTHONPATH,
             "RECIPE_TRUST": "none", "RECIPE_TRUST_CACHE": "1",
@@ -65,6 +74,7 @@ class RayCluster:
         words = [
             "--head", f"--port={self.port}", "--num-cpus=0", f"--ray-client-server-port={self.client_port}",
             "--include-dashboard=false", f"--temp-dir={self.folder}",
+            *([] if settings is None else [f"--system-config={settings}"]),
         ]  # fmt: skip
         try:
             self._start("head", self._python, self.environment, words)

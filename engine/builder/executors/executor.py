@@ -96,6 +96,8 @@ class RunOrder:
     lock: Releasable
     lane: Demand | None = None
     """What the job takes of a machine, as the executor has fitted it to its machines."""
+    forced: bool = False
+    """Whether the job runs though its key may have a record, which the new one replaces."""
 
 
 class Run(Protocol):

@@ -3,6 +3,7 @@
 import os
 import secrets
 import time
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,13 +19,15 @@ from small_builds import SharedExecutor, project_in, states, variant
 
 from engine.builder.executors.zygotes import ZygoteHandle
 from engine.builder.lookup import Lookup
-from engine.builder.loop import run
+from engine.builder.loop import POLL_SECONDS, run
 from engine.builder.options import Options
+from engine.cluster import machines
 from engine.cluster.executor import ClusterExecutor
 from engine.cluster.orders import NodeAnswer
 from engine.cluster.ray_engine import RayEngine
 from engine.errors import Exit
 from engine.events import Ended, Noticed, RunsElsewhere, Started
+from engine.key import digest_of
 from engine.machine import cuda, nvml
 from engine.store.opening import open_store
 from engine.store.store import Store
@@ -51,12 +54,14 @@ class OnNodes:
     def __init__(self, folder, cluster, slots=2):
         self.folder, self.cluster, self.slots = folder, cluster, slots
         self.salt = secrets.randbelow(1 << 30)  # the nodes know the jobs of earlier tests
+        self.notices = []
+        self.on_notice = self.notices.append
 
     def lookup(self, store="cache"):
         return Lookup(open_store(self.folder / store, project=self.folder))
 
     def executor(self, lookup, jobs, builder="test"):
-        return ClusterExecutor(self.cluster.engine(builder), lookup, jobs)
+        return ClusterExecutor(self.cluster.engine(builder), lookup, jobs, notice=self.on_notice)
 
     def kill(self, name):
         self.cluster.kill(name)
@@ -386,6 +391,82 @@ def test_a_node_that_is_lost_in_mid_job_is_replaced_by_another(cluster):
     assert places == {"one", "two"} - {killed}
 
 
+def test_a_node_that_is_silent_and_has_left_the_cluster_is_not_waited_for(two_processes, monkeypatch):
+    """With Ray: tests/e2e/test_ray_lost_nodes.py."""
+    cluster = two_processes
+    monkeypatch.setattr(machines, "_LOOK_SECONDS", 0.1)
+    left, right = loop(cluster, *tells(cluster, 1, seconds=600))[0], None
+    began = next_of(left, Started)
+    silent = cluster.cluster.threads.pop(began.node)
+    try:
+        assert next_of(left, Noticed).text == (
+            f"node {began.node} was lost while it ran 'tell': node {began.node} has left the cluster, "
+            "and 'tell' runs again"
+        )
+        right = next_of(left, Started).node
+    finally:
+        left.close()
+        cluster.cluster.threads[began.node] = silent
+    assert {began.node, right} == {"one", "two"}
+
+
+def test_the_last_node_s_jobs_go_on_where_a_new_node_comes_within_the_time(nodeless):
+    site = nodeless
+    site.cluster.add("one")
+    site.on_notice = lambda text: site.notices.append(text) or site.cluster.add("two")
+    events, lookup = loop(site, *tells(site, 2, seconds=1))
+    next_of(events, Started)
+    site.cluster.kill("one")
+    assert [event.state for event in events if isinstance(event, Ended)] == ["built", "built"]
+    assert {Path(store_of(record)).name for record in records(lookup, "tell")} == {"two"}
+    assert [text.partition(" is left: ")[2] for text in site.notices] == ["the build waits 60 s for a new one"]
+
+
+def test_a_build_whose_last_node_has_died_ends_with_an_error_that_says_so(nodeless, monkeypatch):
+    site = nodeless
+    monkeypatch.setattr(machines, "_SUCCESSOR_SECONDS", 2.0)
+    site.cluster.add("one")
+    events, _ = loop(site, *tells(site, 2, seconds=60), keep_going=True)
+    next_of(events, Started)
+    site.cluster.kill("one")
+    rest = list(events)
+    errors = [event.error for event in rest if isinstance(event, Ended)]
+    assert len(errors) == 2
+    assert all("is left for 'tell'" in error.what and "start a node" in error.hint for error in errors)
+    assert all(error.facts == ("one: it has left the cluster",) or "one: " in error.facts[0] for error in errors)
+    assert [text.partition(" is left: ")[2] for text in site.notices] == ["the build waits 2 s for a new one"]
+    assert rest[-1].exit is Exit.FAILED
+
+
+def test_a_forced_step_runs_once_more_on_a_node_and_its_record_replaces_the_old_one(cluster):
+    twice = [variant(cluster.folder, steps.Tell(number=cluster.salt), name=name) for name in ("r0", "r1")]
+    build(cluster, *twice)
+    events, lookup = build(cluster, *twice)
+    assert sorted(event.state for event in events if isinstance(event, Ended)) == ["cached", "cached"]
+    [old] = records(lookup, "tell")
+    events, lookup = build(cluster, *twice, force=frozenset({"tell"}))
+    assert sorted(event.state for event in events if isinstance(event, Ended)) == ["built", "cached"]
+    [new] = records(lookup, "tell")
+    assert new.report["began"] > old.report["ended"]
+    events, lookup = build(cluster, *twice, store="another")
+    assert sorted(event.state for event in events if isinstance(event, Ended)) == ["cached", "cached"]
+    assert [record.report for record in records(lookup, "tell")] == [new.report]
+
+
+def test_a_forced_job_whose_node_is_lost_runs_on_another_that_has_an_old_record(two_processes):
+    cluster = two_processes
+    build(cluster, *tells(cluster, 1, seconds=1))
+    events, lookup = loop(cluster, *tells(cluster, 1, seconds=1), force=frozenset({"tell"}))
+    [old] = records(lookup, "tell")
+    began = next_of(events, Started)
+    wait_for(lambda: pids_of_steps(cluster), 1)
+    cluster.kill(began.node)
+    assert [event.state for event in events if isinstance(event, Ended)] == ["built"]
+    [new] = records(lookup, "tell")
+    assert new.report["began"] > old.report["ended"]
+    assert Path(store_of(new)).name != began.node
+
+
 @pytest.mark.parametrize("nodeless", ["processes"], indirect=True)  # the node compares, not its engine
 def test_a_node_whose_facts_changed_is_refused_and_its_job_runs_with_a_right_key(nodeless):
     site = nodeless
@@ -551,3 +632,26 @@ def test_two_builders_build_one_key_once(two_processes):  # with Ray: tests/e2e/
             assert [each.state for each in first if isinstance(each, Ended)] == ["built"]
     assert [event.state for event in seen if isinstance(event, Ended)] == ["cached"]
     assert any(isinstance(event, RunsElsewhere) for event in seen)
+
+
+def test_a_builder_asks_for_a_key_that_another_one_has_a_few_times_a_second_and_the_remote_less_often(two_processes):
+    cluster = two_processes
+    first, _ = loop(cluster, *tells(cluster, 2, seconds=600), builder="first")
+    next_of(first, Started), next_of(first, Started)
+    second, lookup = loop(cluster, *tells(cluster, 2, seconds=600), store="other", builder="second")
+    claims, requests = Counter(), Counter()
+    own, claim = cluster.cluster.claims, cluster.cluster.claims.claim
+    own.claim = lambda key, builder: claims.update([key]) or claim(key, builder)
+    fetch = lookup.store.tier._fetch
+    lookup.store.tier._fetch = lambda key: requests.update([digest_of(key)]) or fetch(key)
+    began = time.monotonic()
+    try:
+        next_of(second, RunsElsewhere), next_of(second, RunsElsewhere)
+    finally:
+        waited = time.monotonic() - began
+        second.close()
+        first.close()
+        del own.claim
+    assert len(claims) == 2
+    assert max(claims.values()) <= waited / POLL_SECONDS + 2
+    assert max(requests.values()) <= waited / 5 + 2  # the tier remembers for five seconds what was missing
