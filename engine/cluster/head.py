@@ -71,7 +71,7 @@ class Head:
         """Raise ConnectionError if the head is silent for 15 seconds."""
         status, detail = self._ask(_SILENCE_SECONDS, waits=True)
         if status in _SILENT:
-            raise ConnectionError(f"the head {self.place} has not answered for {_SILENCE_SECONDS:.0f} s: {detail}")
+            raise ConnectionError(f"the head {self.place}: {detail}")
 
     def _status(self) -> str:
         """Return the gRPC status of an answer. Raises UserError for a silent head, and for another server."""
@@ -109,7 +109,9 @@ class Head:
             try:
                 call(question, timeout=seconds, wait_for_ready=waits)
             except grpc.RpcError as error:
-                return error.code().name, str(error.details())
+                if error.code() is grpc.StatusCode.DEADLINE_EXCEEDED:
+                    return error.code().name, f"no answer within {seconds:.0f} s"
+                return error.code().name, str(error.details()).rpartition("last error: ")[2]
         return "OK", ""
 
 
