@@ -5,6 +5,7 @@ Ray's own connection waits for minutes where nobody answers, and says nothing of
 
 from __future__ import annotations
 
+import importlib
 import os
 from dataclasses import dataclass
 from typing import Any
@@ -33,12 +34,14 @@ class Head:
 
     @classmethod
     def at(cls, address: str) -> Head:
-        """Return the head of `auto` or of `ray://HOST:PORT`. Raises UsageError, and UserError if there is no cluster."""
+        """Return the head of `auto` or of `ray://HOST:PORT`. Raises UsageError, and UserError without a cluster."""
         where = _found() if address == "auto" else address
         place = where.removeprefix(SCHEME)
         host, _, port = place.rpartition(":")
         if not host or not port.isdigit() or int(port) > _LARGEST_PORT:
-            raise UsageError(f"{where} is no address of a cluster", hint="--on ray://head:10001 names a host and a port")
+            raise UsageError(
+                f"{where} is no address of a cluster", hint="--on ray://head:10001 names a host and a port"
+            )
         return cls(address, place, is_client_server=where.startswith(SCHEME))
 
     @property
@@ -57,7 +60,9 @@ class Head:
             return False
         if (lack := _lack_of_token()) is not None:
             raise UserError(
-                f"the cluster {self.shown} asks for a token", [lack], f"{_TOKENS}, must have the token of the head: {_PLACE}"
+                f"the cluster {self.shown} asks for a token",
+                [lack],
+                f"{_TOKENS}, must have the token of the head: {_PLACE}",
             )
         _set_mode("token")
         if self._status() == "UNAUTHENTICATED":
@@ -93,7 +98,7 @@ class Head:
 
     def _ask(self, seconds: float, *, waits: bool = False) -> tuple[str, str]:
         """Return the status of the head's answer and its details; `waits` tries again until the time is over."""
-        import grpc
+        import grpc  # type: ignore[import-untyped]
         from ray._private import ray_constants
         from ray._private.grpc_utils import init_grpc_channel  # with TLS and the token, if there are
         from ray.core.generated import gcs_service_pb2, gcs_service_pb2_grpc, ray_client_pb2, ray_client_pb2_grpc
@@ -129,18 +134,19 @@ def _found() -> str:
 
 def _set_mode(mode: str) -> None:
     """Let Ray use tokens, or not. Ray reads the variable when it is imported, and never again by itself."""
-    from ray._raylet import Config
-
     os.environ[_MODE] = mode
-    Config.initialize("")
+    _raylet().Config.initialize("")
 
 
 def _lack_of_token() -> str | None:
     """Return why Ray has no token on this machine, or None."""
-    from ray._raylet import AuthenticationTokenLoader
-
     try:
-        has_token = AuthenticationTokenLoader.instance().has_token(ignore_auth_mode=True)
+        has_token = _raylet().AuthenticationTokenLoader.instance().has_token(ignore_auth_mode=True)
     except Exception as error:  # noqa: BLE001 - a file that cannot be read, for which Ray has several classes
         return str(error)
     return None if has_token else "this machine has none"
+
+
+def _raylet() -> Any:
+    """Return Ray's compiled module, of which type checkers know nothing."""
+    return importlib.import_module("ray._raylet")

@@ -1,4 +1,4 @@
-"""The commands of docs/cluster.md as the page has them, on the loopback: a head that asks for a token, and one that is open.
+"""The commands of docs/cluster.md as the page has them, on the loopback: a head with a token, and an open one.
 
 Each machine is a home directory of its own. Host names, ports and the remote are replaced; a fake `scp` copies a file.
 """
@@ -66,7 +66,13 @@ class Machines:
         environment = {**self.environment, "HOME": str(home), **variables}
         with (self.folder / "printed").open("w+") as printed:  # the processes of Ray would hold a pipe open
             done = subprocess.run(
-                ["bash", "-ec", block], env=environment, cwd=home, stdout=printed, stderr=printed, timeout=400, check=False
+                ["bash", "-ec", block],
+                env=environment,
+                cwd=home,
+                stdout=printed,
+                stderr=printed,
+                timeout=400,
+                check=False,
             )
             printed.seek(0)
             text = printed.read()
