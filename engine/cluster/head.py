@@ -1,7 +1,4 @@
-"""The head of a Ray cluster: whether it answers, and whether it asks for a token.
-
-Ray's own connection waits for minutes where nobody answers, and says nothing of a head that lets everybody in.
-"""
+"""The head of a Ray cluster: whether it answers, and whether it asks for a token."""
 
 from __future__ import annotations
 
@@ -25,17 +22,20 @@ _PLACE = "`ray get-auth-token` on the head prints it"
 
 
 @dataclass(frozen=True)
-class Head:
-    """The head at `place`, HOST:PORT: that of its Ray client server, or of its own server (GCS)."""
+class ClusterHead:
+    """The head at `place`, HOST:PORT: that of its Ray client server, or of its own server (GCS).
+
+    Ray's own connection waits for minutes where nobody answers, and says nothing of a head that lets everybody in.
+    """
 
     shown: str
     place: str
     is_client_server: bool
 
     @classmethod
-    def at(cls, address: str) -> Head:
+    def at(cls, address: str) -> ClusterHead:
         """Return the head of `auto` or of `ray://HOST:PORT`. Raises UsageError, and UserError without a cluster."""
-        where = _found() if address == "auto" else address
+        where = _usual_address() if address == "auto" else address
         place = where.removeprefix(SCHEME)
         host, _, port = place.rpartition(":")
         if not host or not port.isdigit() or int(port) > _LARGEST_PORT:
@@ -120,7 +120,7 @@ class Head:
         return "OK", ""
 
 
-def _found() -> str:
+def _usual_address() -> str:
     """Return the address of the cluster of this machine, or that of RAY_ADDRESS. Raises UserError."""
     from ray._private import services
 

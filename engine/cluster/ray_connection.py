@@ -7,7 +7,7 @@ import os
 import warnings
 from typing import Any
 
-from engine.cluster.head import SCHEME, Head
+from engine.cluster.head import SCHEME, ClusterHead
 from engine.errors import UsageError, UserError
 from engine.text import distribution
 
@@ -20,7 +20,7 @@ OPEN = (
 )
 
 
-def connected(address: str, *, namespace: str) -> tuple[Any, Head, str]:
+def connected(address: str, *, namespace: str) -> tuple[Any, ClusterHead, str]:
     """Return the module `ray`, connected to a cluster; its head; and a warning about the head, or "".
 
     The address is `auto`, or `ray://HOST:PORT` of a Ray client server.
@@ -36,7 +36,7 @@ def connected(address: str, *, namespace: str) -> tuple[Any, Head, str]:
         import ray
     except ImportError:
         raise UsageError("Ray is not installed", hint=f"{_INSTALL}, in the version of the cluster") from None
-    head = Head.at(address)
+    head = ClusterHead.at(address)
     warning = "" if head.enter() else OPEN.format(address)
     for _ in range(_ATTEMPTS):
         try:

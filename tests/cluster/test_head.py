@@ -10,7 +10,7 @@ import ray_cluster
 from gpu_project import project_in
 from program import Program
 
-from engine.cluster.head import Head
+from engine.cluster.head import ClusterHead
 from engine.errors import UsageError
 
 
@@ -57,7 +57,7 @@ def asking(token):
 @pytest.mark.parametrize("where", ["ray://nowhere", "ray://head:99999", "ray://head:port", "ray://:10001"])
 def test_an_address_without_a_host_and_a_port_is_refused(where):
     with pytest.raises(UsageError, match=f"{where} is no address of a cluster"):
-        Head.at(where)
+        ClusterHead.at(where)
 
 
 @pytest.mark.parametrize("where", ["auto", "ray://"])
