@@ -303,6 +303,8 @@ class Session:
         from engine.cluster.ray_engine import RayEngine
 
         cluster = RayEngine(options.on)
+        if cluster.warning:
+            on_event(Noticed(cluster.warning, is_warning=True))
         on_event(Noticed(f"the nodes of {options.on} are asked what they have"))
         return ClusterExecutor(cluster, self.lookup, list(self.jobs), lambda text: on_event(Noticed(text)))
 

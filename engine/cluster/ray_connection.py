@@ -4,29 +4,29 @@ from __future__ import annotations
 
 import logging
 import os
-import socket
 import warnings
-from pathlib import Path
 from typing import Any
 
+from engine.cluster.head import SCHEME, ClusterHead
 from engine.errors import UsageError, UserError
 from engine.text import distribution
 
-SCHEME = "ray://"
-_SECONDS = 5.0
-_LARGEST_PORT = 65_535
 _ATTEMPTS = 3
 """How often a build asks a Ray client server, which gives up where a busy head is slow to start a process for it."""
 _INSTALL = distribution.install("cluster")
-_TOKEN, _MODE = "RAY_AUTH_TOKEN", "RAY_AUTH_MODE"
+OPEN = (
+    "the head of {} asks for no token: whoever reaches its ports can run any program on its nodes. "
+    "hint: `ray get-auth-token --generate`, and RAY_AUTH_MODE=token for each `ray start`: docs/cluster.md"
+)
 
 
-def connected(address: str, *, namespace: str) -> Any:
-    """Return the module `ray`, connected to a cluster: `auto`, or `ray://HOST:PORT` of a Ray client server.
+def connected(address: str, *, namespace: str) -> tuple[Any, ClusterHead, str]:
+    """Return the module `ray`, connected to a cluster; its head; and a warning about the head, or "".
+
+    The address is `auto`, or `ray://HOST:PORT` of a Ray client server.
 
     Raises UsageError for an address that is none, and UserError for a cluster that does not answer.
     """
-    where = address.removeprefix(SCHEME)
     if not address.startswith(SCHEME) and address != "auto":
         raise UsageError(
             f"{address!r} is no address of a cluster", hint="--on ray://HOST:PORT, --on auto, or --on local"
@@ -36,15 +36,13 @@ def connected(address: str, *, namespace: str) -> Any:
         import ray
     except ImportError:
         raise UsageError("Ray is not installed", hint=f"{_INSTALL}, in the version of the cluster") from None
-    if where != "auto":
-        _refuse_silence(where)
-    if _MODE not in os.environ and (_TOKEN in os.environ or (Path.home() / ".ray" / "auth_token").exists()):
-        os.environ[_MODE] = "token"
+    head = ClusterHead.at(address)
+    warning = "" if head.enter() else OPEN.format(address)
     for _ in range(_ATTEMPTS):
         try:
             with warnings.catch_warnings(action="ignore"):  # the error below says what there is to say
                 ray.init(
-                    "auto" if where == "auto" else address,
+                    head.address,
                     namespace=namespace,
                     log_to_driver=False,
                     logging_level=logging.ERROR,
@@ -53,43 +51,12 @@ def connected(address: str, *, namespace: str) -> Any:
         except Exception as error:  # noqa: BLE001 - Ray raises errors of many kinds
             refusal = error
             ray.shutdown()
-            if where == "auto" or _is_silence(error):
+            if not head.is_client_server:
                 break
         else:
-            return ray
-    hints = ["`ray status` there says whether it runs; Ray and Python must have the versions of the cluster"]
-    if _is_silence(refusal):
-        hints.append(
-            f"{_TOKEN}, or ~/.ray/auth_token, must have the token of the head; the port is the one of "
-            "`--ray-client-server-port` (10001), not of `--port`"
-        )
-    what = f"the cluster {address} does not take this build"
-    raise UserError(what, [first_line(refusal)], "; ".join(hints)) from None
-
-
-def _is_silence(error: Exception) -> bool:
-    """Say whether a Ray client has had no answer in several attempts, as with a wrong token or a wrong port.
-
-    A server that answers and gives up makes a ConnectionAbortedError.
-    """
-    return type(error) is ConnectionError
-
-
-def _refuse_silence(where: str) -> None:
-    """Raise UserError for an address at which nobody listens: Ray itself waits for half a minute."""
-    host, _, port = where.rpartition(":")
-    if not host or not port.isdigit() or int(port) > _LARGEST_PORT:
-        raise UsageError(
-            f"{SCHEME}{where} is no address of a cluster", hint="--on ray://head:10001 names a host and a port"
-        )
-    try:
-        socket.create_connection((host.strip("[]"), int(port)), _SECONDS).close()
-    except OSError as error:
-        raise UserError(
-            f"no cluster answers at {SCHEME}{where}",
-            [str(error)],
-            "the head node runs `ray start --head --ray-client-server-port PORT`; a firewall may be in the way",
-        ) from None
+            return ray, head, warning
+    hint = "`ray status` there says whether it runs; Ray and Python must have the versions of the cluster"
+    raise UserError(f"the cluster {address} does not take this build", [first_line(refusal)], hint) from None
 
 
 def first_line(error: BaseException) -> str:

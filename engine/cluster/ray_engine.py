@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import functools
 import getpass
@@ -26,6 +27,8 @@ _CONNECT_SECONDS = 5.0
 _ASK_SECONDS = 60.0
 _FIRST_SECONDS = 180.0
 """How much longer a build waits for the first answer of all: a node starts a process, which loads its code."""
+_LOOK_SECONDS = 5.0
+"""The time between two looks for the head while nodes answer."""
 _LOG_SECONDS = 0.5
 """The shortest time between two questions for pieces of logs."""
 
@@ -117,6 +120,7 @@ def _while_connected(
         try:
             return method(engine, *arguments, **named)
         except (ConnectionError, engine.lost_cluster) as error:
+            engine.has_lost_cluster = True
             raise UserError(
                 f"the cluster {engine.shown} has gone",
                 [first_line(error)],
@@ -138,8 +142,9 @@ class RayEngine:
         Raises UsageError for an address that is none, and UserError for a cluster that does not answer.
         """
         self.shown = address
-        self._ray = connected(address, namespace=_NAMESPACE)
+        self._ray, self._head, self.warning = connected(address, namespace=_NAMESPACE)
         self.lost_cluster: type[Exception] = self._ray.exceptions.RaySystemError
+        self.has_lost_cluster = False
         self.builder = f"{getpass.getuser()}@{socket.gethostname()} {os.getpid()} {uuid.uuid4().hex[:6]}"
         remote = self._ray.remote
         self._task = remote(max_retries=0)(_named(_run))
@@ -162,6 +167,7 @@ class RayEngine:
     @_while_connected
     def nodes(self) -> list[ClusterNode]:
         """Return the nodes that are alive, without their surveys."""
+        self._head.look()
         alive = [each for each in self._ray.nodes() if each["Alive"]]
         names = [_name(each) for each in alive]
         return [
@@ -185,9 +191,9 @@ class RayEngine:
         refs = {
             node.id: self._on(self._survey, [node], gpus=_SHARE if node.gpus else 0).remote(question) for node in nodes
         }
-        ready, _ = self._ray.wait(list(refs.values()), num_returns=len(refs), timeout=_ASK_SECONDS)
+        ready = self._waited([*refs.values()], count=len(refs), seconds=_ASK_SECONDS)
         if refs and not ready and not self._has_answers:
-            ready, _ = self._ray.wait(list(refs.values()), timeout=_FIRST_SECONDS)
+            ready = self._waited([*refs.values()], count=1, seconds=_FIRST_SECONDS)
         self._has_answers = self._has_answers or bool(ready)
         answers: dict[str, Mapping[str, Any] | str] = {}
         for name, ref in refs.items():
@@ -245,11 +251,24 @@ class RayEngine:
         if self._is_closed:
             return
         self._is_closed = True
+        if self.has_lost_cluster:  # Ray would wait for the head, also when Python ends
+            atexit.unregister(self._ray.shutdown)
+            return
         with contextlib.suppress(Exception):  # the cluster may be gone: then nothing of ours runs there
             for run in self._runs:
                 self._ray.cancel(run, force=True)
         self._runs.clear()
         self._ray.shutdown()
+
+    def _waited(self, refs: list[Any], *, count: int, seconds: float) -> list[Any]:
+        """Wait until `count` answers have come or the time is over, and return those that have come."""
+        end = time.monotonic() + seconds
+        while True:
+            left = end - time.monotonic()
+            ready, _ = self._ray.wait(refs, num_returns=count, timeout=max(0.0, min(left, _LOOK_SECONDS)))
+            if len(ready) == count or left <= _LOOK_SECONDS:
+                return [*ready]
+            self._head.look()
 
     def _on(self, task: Any, nodes: Sequence[ClusterNode], *, cpus: int = 0, memory: int = 0, gpus: float = 0) -> Any:
         """Return a task with the nodes on one of which Ray places it, and what it takes there."""

@@ -146,7 +146,10 @@ def _cluster(address: str, recipes: Sequence[Path]) -> Exit:
     tools = dict.fromkeys((*_TOOLS, *(name for each in runtimes().values() for name in each.tools_for)))
     with closing(RayEngine(address)) as engine:
         cluster = overview(engine, jobs, tools, remote=remote)
+        warning = engine.warning
     grid.show([(name, f"left out: {trouble}" if trouble else has) for name, has, trouble in cluster.nodes])
+    if warning:
+        print(f"warning: {warning}")
     for name, lacks in cluster.never.items():
         print(f"{name} could never run: {'; '.join(lacks) or 'there is no node'}")
     if cluster.never or all(trouble for _, _, trouble in cluster.nodes):

@@ -38,8 +38,13 @@ TOKENS = Version("2.52")
 
 
 @pytest.fixture(scope="module")
-def cluster():
-    return yaml.safe_load((ROOT / "docs" / "cluster" / "kuberay.yaml").read_text())
+def documents():
+    return list(yaml.safe_load_all((ROOT / "docs" / "cluster" / "kuberay.yaml").read_text()))
+
+
+@pytest.fixture(scope="module")
+def cluster(documents):
+    return documents[0]
 
 
 @pytest.fixture(scope="module")
@@ -97,7 +102,7 @@ def test_all_pods_have_one_image_the_remote_and_a_version_of_ray_that_the_extra_
         assert variable == {"name": node.STORE, "value": mount["mountPath"]}
     version = Version(cluster["spec"]["rayVersion"])
     [line] = [line for line in (ROOT / "pyproject.toml").read_text().splitlines() if line.startswith("cluster = ")]
-    ray = Requirement(next(word for word in line.split('"') if word.startswith("ray>")))
+    ray = Requirement(next(word for word in line.split('"') if word.startswith("ray[client]>")))
     assert version in ray.specifier
     assert version >= TOKENS
     assert cluster["spec"]["authOptions"] == {"mode": "token"}
@@ -108,3 +113,12 @@ def test_the_head_runs_no_jobs_and_lets_builders_in(cluster):
     assert head["rayStartParams"]["num-cpus"] == "0"
     assert head["rayStartParams"]["system-config"] == f"'{ray_cluster.documented_settings()}'"  # it stands in a shell
     assert 10001 in {port["containerPort"] for port in head["template"]["spec"]["containers"][0]["ports"]}
+
+
+def test_only_the_pods_of_the_cluster_reach_its_ports(documents, cluster):
+    [_, policy] = documents
+    own = {"matchLabels": {"ray.io/cluster": cluster["metadata"]["name"]}}
+    assert (policy["apiVersion"], policy["kind"]) == ("networking.k8s.io/v1", "NetworkPolicy")
+    assert policy["spec"] == {
+        "podSelector": own, "policyTypes": ["Ingress"], "ingress": [{"from": [{"podSelector": own}]}],
+    }  # fmt: skip

@@ -4,9 +4,6 @@ import pytest
 from gpu_project import project_in
 from program import Program
 
-from engine.cluster import ray_connection
-from engine.errors import UsageError
-
 RECIPE = "recipes/net0.yaml"
 
 
@@ -29,12 +26,6 @@ def test_a_wrong_command_line_is_refused_before_anything_runs(laptop, words, tex
     refused = laptop("build", RECIPE, *words, expect=2)
     assert text in refused.stderr
     assert not (laptop.folder / "build").exists()
-
-
-@pytest.mark.parametrize("where", ["nowhere", "head:99999", "head:port", ":10001"])
-def test_an_address_without_a_host_and_a_port_is_refused(where):
-    with pytest.raises(UsageError, match=f"ray://{where} is no address of a cluster"):
-        ray_connection._refuse_silence(where)
 
 
 def test_this_machine_is_the_default_and_has_a_name(laptop):

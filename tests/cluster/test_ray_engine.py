@@ -55,6 +55,7 @@ def engine(error):
     self._on = lambda *_arguments, **_named: remote
     self._survey = self._task = remote
     self._claims = SimpleNamespace(claim=remote)
+    self._head = SimpleNamespace(look=lambda: None)
     self._journal, self._tasks_on, self._runs = None, {}, {}
     return self
 
@@ -90,3 +91,19 @@ def test_the_ends_of_runs_are_polled_and_without_runs_nothing_is_asked():
     self._runs = {"one": "k", "two": "l"}
     assert self.poll(5) == ["end of one", "end of two"]
     assert asked == [{"timeout": 5}, {"timeout": 5}, {"num_returns": 2, "timeout": 0}]
+
+
+@pytest.mark.parametrize("question", [lambda engine: engine.nodes(), lambda engine: engine.ask([NODE], {})])
+def test_a_silent_head_ends_a_build_and_ray_waits_for_it_no_longer(question):
+    lost = engine(RayError("nobody may ask Ray to leave a cluster that has gone"))
+    lost._head.look, lost._is_closed, lost.has_lost_cluster = silent, False, False
+    lost._has_answers = False
+    lost._on = lambda *_arguments, **_named: SimpleNamespace(remote=lambda _question: "ref")
+    lost._ray.wait, lost._ray.shutdown = (lambda _refs, **_named: ([], [])), silent
+    with pytest.raises(UserError, match=r"the cluster ray://head:10001 has gone\n  the head is silent"):
+        question(lost)
+    lost.close()
+
+
+def silent():
+    raise ConnectionError("the head is silent")

@@ -66,7 +66,7 @@ class RayCluster:
             "XDG_CACHE_HOME": user_caches.with_bytecode(self.folder / "user"),
             "XDG_CONFIG_HOME": str(self.folder / "config"),
         }  # fmt: skip
-        self.port, self.client_port, *_ = _ports(2)
+        self.port, self.client_port, *_ = ports(2)
         self.address = f"ray://127.0.0.1:{self.client_port}"
         self.nodes = {}
         self.gcs = f"{socket.gethostbyname(socket.gethostname())}:{self.port}"
@@ -98,8 +98,8 @@ class RayCluster:
         """Start a process of Ray, and wait until it has started: Ray gives up after 30 seconds on a busy machine."""
         command = [python, "-m", "ray.scripts.scripts", "start", "--block", "--object-store-memory=100000000", *words]
         for is_last in (False, False, True):
-            ports = dict(zip(_AGENT_PORTS, _ports(len(_AGENT_PORTS)), strict=True))
-            options = [f"--{option}={port}" for option, port in ports.items()]
+            own = dict(zip(_AGENT_PORTS, ports(len(_AGENT_PORTS)), strict=True))
+            options = [f"--{option}={port}" for option, port in own.items()]
             with (self.folder / f"{name}.log").open("wb") as log:
                 self.nodes[name] = subprocess.Popen(
                     [*command, *options],
@@ -110,7 +110,7 @@ class RayCluster:
                     cwd=self.folder,
                 )
             try:
-                self._until(lambda port=ports[_LISTEN]: self._has_started(name, port), f"{name} does not start")
+                self._until(lambda port=own[_LISTEN]: self._has_started(name, port), f"{name} does not start")
             except AssertionError:
                 self.kill(name)
                 if is_last:
@@ -151,7 +151,8 @@ class RayCluster:
             time.sleep(0.1)
 
 
-def _ports(count):
+def ports(count):
+    """Return ports on which nobody listens, and which Ray gives to none of its own."""
     every = []
     while len(every) < count:
         port = _LOWEST_PORT + secrets.randbelow(_HIGHEST_PORT - _LOWEST_PORT)
