@@ -15,8 +15,10 @@ import models
 import numpy as np
 import pytest
 import same
+import strangers
 import triton_server
 from tritonclient import grpc
+from tritonclient.utils import InferenceServerException
 
 from engine.kit.triton.serving import Serving
 from engine.steps.package import Package
@@ -114,6 +116,29 @@ def test_the_server_lives_and_answers_others(server, proxy, abuse, request):
         assert client.infer("same", same.rows([7]), client_timeout=30).as_numpy("y").tolist() == [7]
     if whole:  # a sample beside other tests cannot tell
         assert slower <= SLOWER
+
+
+def named(input_ids, attention_mask):
+    """Return the tensors of the ONNX model behind the ensemble."""
+    given = {"input_ids": input_ids, "attention_mask": attention_mask}
+    return {name: np.array([row], dtype=np.int64) for name, row in given.items()}
+
+
+@pytest.mark.parametrize(
+    "tensors",
+    [named([10**9], [1]), named([-(10**9)], [1]), named([1, 2, 3], [1, 1]), named([1, 2, 3], [1, 1, 1, 1, 1])],
+    ids=["an id beyond the vocabulary", "an id below zero", "a mask that is shorter", "a mask that is longer"],
+)
+def test_tensors_that_do_not_fit_the_model_behind_an_ensemble_are_a_mistake_of_the_client(proxy, tensors):
+    body = strangers.tensors(
+        *[{"name": name, "shape": each.shape, "datatype": "INT64", "data": each.ravel().tolist()}
+          for name, each in tensors.items()]
+    )  # fmt: skip
+    assert front.ask(proxy.port, "POST", abuses.infer(abuses.MODEL_BEHIND), body) == 400
+    with grpc.InferenceServerClient(proxy.grpc) as client:
+        with pytest.raises(InferenceServerException) as refused:
+            client.infer(abuses.MODEL_BEHIND, triton_server.inputs(**tensors), client_timeout=30)
+        assert refused.value.status() == "StatusCode.INVALID_ARGUMENT"
 
 
 def test_there_are_as_many_abuses_as_were_promised():

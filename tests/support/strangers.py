@@ -113,7 +113,7 @@ def many(count: int, piece: bytes) -> Abuse:
         with contextlib.ExitStack() as stack:
             for _ in range(count):
                 stack.enter_context(connected(target.http)).sendall(piece)
-            time.sleep(PATIENCE)
+            time.sleep(1)
 
     return abuse
 

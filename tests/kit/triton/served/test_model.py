@@ -56,7 +56,7 @@ class Request:
 
 
 class Work:
-    """Answers twice the number, the last request first, the first two as one; 13 is a mistake of the client."""
+    """Answers twice the number, the last request first, the first two as one; 13 and 14 are mistakes of the client."""
 
     def together(self, requests):
         self.waited = [cancelled() for _, _, cancelled in requests]
@@ -66,6 +66,10 @@ class Work:
     def answer(self, given):
         if given["x"].item() == 13:
             raise ValueError("thirteen")
+        if given["x"].item() == 14:
+            raise IndexError("fourteen")
+        if given["x"].item() == 15:
+            raise KeyError("fifteen")
         return {"y": given["x"] * 2}
 
 
@@ -112,6 +116,12 @@ def test_errors_and_cancelled_requests_are_answered_by_their_codes():
     assert second.error.code == "invalid"
     assert others == [None, None]
     assert [response.error.code for each in requests[2:] for response, _ in each.sent] == ["cancelled", "invalid"]
+
+
+@pytest.mark.parametrize(("value", "code"), [(13, "invalid"), (14, "invalid"), (15, "internal")])
+def test_tensors_that_do_not_fit_are_a_mistake_of_the_client_and_other_errors_are_none(value, code):
+    [response] = execute(Request(value))
+    assert response.error.code == code
 
 
 @pytest.mark.parametrize(("seconds", "waits"), [(0.0002, True), (0.005, False)])
