@@ -8,7 +8,7 @@ import json
 from engine.commands import options
 from engine.errors import Exit, StoreError
 
-ABOUT = "the published packages that `recipe publish --release` can publish again; they stay until they are let go"
+ABOUT = "packages that `recipe publish --release DIGEST URL` can publish again; they stay until they are let go"
 _SHORT = 12
 """Digits of a digest that are printed."""
 

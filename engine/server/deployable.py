@@ -21,6 +21,8 @@ from engine.server.repository_needs import Needs, needs_of
 
 _TEXTS, _TENSORS = "96k", "4m"
 """The largest body of a request. JSON of 96 KiB cannot be nested so deep that it ends Triton; images need more."""
+_OF_ONE_CLIENT, _RATE = 64, 2000
+"""Requests of one address, at once and in a second. In a cluster, one address is a service or an ingress."""
 _RUN = """\
 ```sh
 docker compose up                       # on this machine: the server behind a proxy
@@ -74,7 +76,9 @@ def write(out: Path, name: str, *, image: str | None, origin: PackageOrigin) -> 
     files = {
         "README.md": _readme(entry, needs, origin, no_image=None),
         "Dockerfile": _dockerfile(base, needs, deployment.command),
-        manifests.NGINX: proxy.nginx(body=_TEXTS if entry.input(TEXT) else _TENSORS),
+        manifests.NGINX: proxy.nginx(
+            of_one_client=_OF_ONE_CLIENT, rate=_RATE, body=_TEXTS if entry.input(TEXT) else _TENSORS
+        ),
         "compose.yaml": manifests.compose(deployment),
         "kubernetes.yaml": manifests.kubernetes(deployment),
         "servicemonitor.yaml": manifests.service_monitor(deployment),

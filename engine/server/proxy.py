@@ -57,7 +57,7 @@ http {
       proxy_pass http://@TRITON_HTTP@$uri;
     }
   }
-  server {                     # strangers may cancel calls: for them, only before Triton 25.06 or later
+  server {                     # leave it out for strangers, unless Triton is of 25.06 or later: see the page
     listen @GRPC@ http2;
     if ($known = "") { return 404; }
     if ($coded_message) { return 415; }
