@@ -16,7 +16,7 @@ from engine.builder.executors.executor import LackingInputError, RunOrder
 from engine.builder.executors.local import LocalExecutor
 from engine.builder.job import Job
 from engine.builder.live_rows import LiveRows
-from engine.builder.lookup import Lookup
+from engine.builder.lookup import Lookup, under
 from engine.builder.sources import Resolved, SourceReadings
 from engine.builder.worker_task import Outcome
 from engine.cluster import survey
@@ -131,7 +131,7 @@ class NodeStore:
                 again = self._push(record, order.renewal)
                 answer = self._answer(record, 0.0, record.peak_bytes, record.anonymous_bytes)
                 return replace(answer, is_pushed_again=again)
-            taken = self._brought(order.inputs)
+            taken = self._brought(order.inputs, inputs_of(order.key))
         except BaseException:
             lock.release()
             raise
@@ -181,13 +181,20 @@ class NodeStore:
                 return lock
             time.sleep(_LOCKED_SECONDS)
 
-    def _brought(self, keys: Mapping[str, Key]) -> dict[str, Record]:
-        """Return the records of keys, by the names of inputs, with their artifacts. Raises LackingInputError."""
+    def _brought(self, keys: Mapping[str, Key], rows: Mapping[str, str]) -> dict[str, Record]:
+        """Return the records of keys, by the names of inputs, with their artifacts. Raises LackingInputError.
+
+        `rows` has the values that stand for the inputs in the key of the job. A record with another artifact, which
+        this node made or took before the builder's was made, gives way to that of the remote.
+        """
         tier = tier_of(self.store)
         records, lacking = {}, {}
         for name, key in keys.items():
             record = self.store.find(dict(key))
-            if record is not None and self.store.bring(record):
+            if record is not None and not _is_meant(record, rows.get(name)):
+                self.store.forget(record.digest)
+                record = self.store.find(dict(key))
+            if record is not None and _is_meant(record, rows.get(name)) and self.store.bring(record):
                 records[name] = record
             else:
                 lacking[name] = tier.lack(digest_of(key))
@@ -199,7 +206,7 @@ class NodeStore:
 
     def _placed(self, order: JobOrder) -> dict[str, Resolved]:
         """Return the sources of a job, as they lie here or at a hub. Raises LackingInputError."""
-        records = self._brought({name: source.key for name, source in order.sources.items() if not source.hub})
+        records = self._brought({name: source.key for name, source in order.sources.items() if not source.hub}, {})
         folders = {name: self.store.artifact_path(record.artifact) for name, record in records.items()}
         return {
             name: Resolved(source.row, source.hub or folders[name] / source.name)
@@ -249,6 +256,11 @@ def run_order(raw: bytes, send: Send) -> bytes:
         return NodeAnswer(lacks=error.inputs, error=error.fields()).encode()
     except UserError as error:
         return NodeAnswer(error=error.fields()).encode()
+
+
+def _is_meant(record: Record, row: str | None) -> bool:
+    """Say whether the row of an input in a key stands for a record's artifact; sources have no such row."""
+    return row in (None, str(record.artifact), under(record.digest))
 
 
 def _inputs(order: JobOrder) -> dict[str, str]:

@@ -13,6 +13,7 @@ import toy
 from lost_objects import DAMAGES
 from process_cluster import ProcessCluster
 from small_builds import SharedExecutor, project_in, states, variant
+from stores import put
 
 from engine.builder.lookup import Lookup
 from engine.builder.loop import run
@@ -289,6 +290,19 @@ def test_a_node_answers_with_a_record_of_another_node_and_brings_nothing(site):
     assert [record.report for record in lookup.store.records()] == [made.report]
     assert (site.cluster.folder / "two" / "records" / f"{made.digest}.json").exists()
     assert not (site.cluster.folder / "two" / "artifacts" / made.artifact).exists()
+
+
+def test_a_node_with_another_artifact_under_the_key_of_an_input_takes_the_one_of_the_order(site):
+    """The node made it before another node made it anew, or took it from the remote before."""
+    site.add("one")
+    _, lookup = site.build("first")
+    whole = site.package("first")
+    [weights] = [record for record in lookup.store.records() if record.job == "weights"]
+    put(open_store(site.cluster.folder / "one"), weights.key, {"name": "other", "weights": "other"}, job="weights")
+    events, _ = site.build("first", site.variant(text="other"))
+    assert states(events) == {"weights": "cached", "shuffle": "cached", "ship": "built"}
+    assert site.package("first") == whole
+    assert site.package("first", "text") == b"other"
 
 
 def test_an_order_to_run_makes_a_stored_result_again_and_replaces_it(site, monkeypatch):
