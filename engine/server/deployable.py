@@ -34,9 +34,10 @@ kubectl apply -f kserve.yaml            # or KServe's InferenceService
 
 Clients use port 8000 for HTTP, and 8001 for gRPC. The limits are those of the proxy, `nginx.conf`.
 Without `recipe`: `docker build --tag REGISTRY/NAME:TAG .`, push it, and write its digest into the manifests."""
+# nginx-light of Ubuntu 22.04 has neither limit_conn nor limit_req.
 _NGINX = (
     "RUN apt-get update \\",
-    " && apt-get install --yes --no-install-recommends nginx-light \\",
+    " && apt-get install --yes --no-install-recommends nginx-core \\",
     " && rm -rf /var/lib/apt/lists/*",
 )
 
@@ -68,7 +69,7 @@ def write(out: Path, name: str, *, image: str | None, origin: PackageOrigin) -> 
         (out / "README.md").write_text(_readme(entry, needs, origin, no_image=str(lacking)), "utf-8")
         return
     deployment = Deployment(
-        name=name.replace("_", "-").replace(".", "-").lower(),
+        name=manifests.dns_name(name),
         gpu=bool(needs.gpu),
         size=sum(path.stat().st_size for path in out.rglob("*") if path.is_file()),
         command=("tritonserver", f"--model-repository={MODELS}", *of_needs(needs, MODELS)),
@@ -96,7 +97,7 @@ def _dockerfile(base: ImageTag, needs: Needs, command: Sequence[str]) -> str:
     """
     words = " \\\n      ".join(shlex.quote(line) for line in sorted(needs.requirements))
     install = [f"RUN pip install --no-cache-dir \\\n      {words}"] if words else []
-    probe = json.dumps(["python3", f"{MODELS}/{PROBE}"])
+    probe = f"--timeout={manifests.LIVENESS_SECONDS}s CMD {json.dumps(manifests.LIVENESS)}"
     closed = closing("$(cat /proc/sys/kernel/random/uuid)", base.release)
     alone = " ".join(["exec", shlex.join(command), *closed])
     lines = [
@@ -106,11 +107,12 @@ def _dockerfile(base: ImageTag, needs: Needs, command: Sequence[str]) -> str:
         "# hadolint ignore=DL3008",
         *_NGINX,
         *install,
-        f"COPY . {MODELS}",
+        "# A package may be written under a umask of 077. Docker's builder before BuildKit has no --chmod.",
+        f"COPY --chmod=755 . {MODELS}",
         f"USER {manifests.USER}",
         "# Triton's HTTP, gRPC and metrics for Prometheus; the proxy's HTTP and gRPC.",
         "EXPOSE 8000 8001 8002 8080 8081",
-        f"HEALTHCHECK --start-period=120s --interval=10s --timeout=10s CMD {probe}",
+        f"HEALTHCHECK --start-period=120s --interval=10s {probe}",
         f"CMD {json.dumps(['sh', '-c', alone])}",
     ]
     return "\n".join(lines) + "\n"

@@ -57,6 +57,17 @@ def test_the_image_has_an_exact_tag_and_no_root_and_that_of_a_mirror_is_built_on
     assert f"FROM {mirror}" in (tmp_path / "out" / "Dockerfile").read_text().splitlines()
 
 
+def test_the_user_of_the_image_may_read_files_that_nobody_else_may(package):
+    copies = [line for line in (package / "Dockerfile").read_text().splitlines() if line.startswith("COPY ")]
+    assert copies == ["COPY --chmod=755 . /models"]
+
+
+def test_the_image_has_the_nginx_whose_limits_the_proxy_uses(package):
+    """nginx-light of Ubuntu 22.04, the base of Triton's images up to 24.10, lacks limit_conn and limit_req."""
+    assert "limit_conn" in (package / "nginx.conf").read_text()
+    assert " nginx-core " in (package / "Dockerfile").read_text()
+
+
 def test_the_package_has_the_proxy_and_the_manifests_of_its_own_server(package):
     assert (package / "nginx.conf").read_text() == proxy.nginx(of_one_client=64, rate=2000, body="4m")
     for file in ("kubernetes.yaml", "kserve.yaml", "compose.yaml"):

@@ -140,11 +140,64 @@ def test_a_rollout_waits_and_a_pod_has_time_to_end():
     assert spec["template"]["spec"]["terminationGracePeriodSeconds"] > int(asleep) + int(waits) + exit_timeout
 
 
+def test_a_triton_that_fails_a_probe_does_not_wait_for_its_proxy_which_goes_on():
+    spec = of_kind("Deployment")["template"]["spec"]
+    triton = containers(spec)["triton"]
+    assert "while [ -e /tmp/nginx.pid ]" in str(triton["lifecycle"]["preStop"])
+    periods = [triton[probe]["terminationGracePeriodSeconds"] for probe in ("startupProbe", "livenessProbe")]
+    assert max(periods) < 10 < spec["terminationGracePeriodSeconds"]
+
+
+def test_a_request_that_the_proxy_waits_for_does_not_fail_the_liveness_probe():
+    [waits] = set(re.findall(r"(?:proxy|grpc)_read_timeout (\d+)s;", proxy.nginx()))
+    for spec in pod_specs().values():
+        probe = spec["containers"][0]["livenessProbe"]
+        command = probe["exec"]["command"]
+        assert int(waits) < int(command[command.index("--timeout") + 1]) < probe["timeoutSeconds"]
+
+
+NAMES = {
+    "net": "net",
+    "my_net": "my-net",
+    "my-net": "my-net-",
+    "MY_net": "my-net-",
+    "my.net": "my-net-",
+    "My-net": "my-net-",
+    "a_": "a-",
+    "a--": "a-",
+    "2fast": "model-2fast-",
+    "model_2fast": "model-2fast",
+    "a__b": "a--b",
+    "a_-b": "a-b-",
+    "_": "model-",
+    "-": "model-",
+    "a" * 71: "a" * 36 + "-",
+    "a" * 45: "a" * 45,
+    "a" * 46: "a" * 36 + "-",
+    "a" * 35 + "_" + "b" * 20: "a" * 35 + "-",
+    "größe": "gr-e-",
+}
+"""The name of a model, and how that of its objects begins; where it ends with a dash, a digest follows."""
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_each_model_gets_a_name_that_services_and_kserve_take(name):
+    label = manifests.dns_name(name)
+    assert re.fullmatch(r"[a-z]([-a-z0-9]*[a-z0-9])?", label)
+    assert len(f"{label}-predictor-default") <= 63
+    assert re.fullmatch(NAMES[name] + "[0-9a-f]{8}" * NAMES[name].endswith("-"), label)
+
+
+def test_no_two_models_get_the_same_name():
+    assert len({manifests.dns_name(name) for name in NAMES}) == len(NAMES) > 10
+
+
 def test_no_image_is_latest_and_none_can_be_pulled_by_accident():
     images = [each["image"] for spec in pod_specs().values() for each in spec["containers"]]
     assert images == ["registry.invalid/my-net:not-pushed"] * 4
     composed = yaml.safe_load(manifests.compose(DEPLOYMENT))["services"]
-    assert [each["image"] for each in composed.values()] == ["my-net:local"] * 2
+    assert [each["image"] for each in composed.values()] == ["my-net:local"] * 3
+    assert [each.get("build") for each in composed.values()] == [None, ".", None]  # one image, built once
 
 
 def test_knative_and_kserve_take_the_pod():
@@ -156,16 +209,24 @@ def test_knative_and_kserve_take_the_pod():
     assert first["readinessProbe"]["httpGet"]["port"] == first["ports"][0]["containerPort"] == 8080
     assert not any(key.endswith("Probe") for each in others for key in each)
     assert not any("lifecycle" in each for each in spec["containers"])
+    assert "terminationGracePeriodSeconds" not in str(spec)
     assert spec.keys() == {"automountServiceAccountToken", "enableServiceLinks", "containers", "volumes"}
     assert {"shm", "tmp"} == {mount["name"] for each in spec["containers"] for mount in each["volumeMounts"]}
 
 
-def test_compose_publishes_the_proxy_alone_and_gives_triton_its_network_and_shared_memory():
-    both = yaml.safe_load(manifests.compose(DEPLOYMENT))["services"]
-    assert both["proxy"]["ports"] == ["8000:8080", "8001:8081", "8002:8002"]
-    assert both["triton"]["network_mode"] == "service:proxy"
-    assert both["triton"]["shm_size"] == "1gb"
-    assert "ports" not in both["triton"]
+def test_compose_publishes_the_proxy_and_metrics_and_gives_triton_its_shared_memory():
+    services = yaml.safe_load(manifests.compose(DEPLOYMENT))["services"]
+    ports_of = {name: each["ports"] for name, each in services.items() if "ports" in each}
+    assert ports_of == {"network": ["8000:8080", "8001:8081", "8002:8002"]}
+    assert services["triton"]["shm_size"] == "1gb"
+
+
+def test_compose_ends_the_proxy_before_triton_and_neither_owns_the_network_of_the_other():
+    services = yaml.safe_load(manifests.compose(DEPLOYMENT))["services"]
+    assert services["network"]["entrypoint"] == ["sleep", "infinity"]
+    assert {services[name]["network_mode"] for name in ("triton", "proxy")} == {"service:network"}
+    assert services["proxy"]["depends_on"] == ["triton"]
+    assert (services["proxy"]["stop_signal"], services["triton"].get("depends_on")) == ("SIGQUIT", None)
 
 
 class Upstream(http.server.BaseHTTPRequestHandler):
