@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from engine import digest
 from engine.client.curl import curl_line
 from engine.client.model_metadata import ModelMetadata
 from engine.kit.triton import config as configs
@@ -34,6 +36,10 @@ kubectl apply -f kserve.yaml            # or KServe's InferenceService
 
 Clients use port 8000 for HTTP, and 8001 for gRPC. The limits are those of the proxy, `nginx.conf`.
 Without `recipe`: `docker build --tag REGISTRY/NAME:TAG .`, push it, and write its digest into the manifests."""
+_LONGEST_NAME = 63 - len("-predictor-default")
+"""The longest name of a Service is a DNS label; KServe makes one with this end. Source: RFC 1035, 2.3.4."""
+_LABEL = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
+_DIGEST_LENGTH = 8
 # nginx-light of Ubuntu 22.04 has neither limit_conn nor limit_req.
 _NGINX = (
     "RUN apt-get update \\",
@@ -69,7 +75,7 @@ def write(out: Path, name: str, *, image: str | None, origin: PackageOrigin) -> 
         (out / "README.md").write_text(_readme(entry, needs, origin, no_image=str(lacking)), "utf-8")
         return
     deployment = Deployment(
-        name=manifests.dns_name(name),
+        name=dns_name(name),
         gpu=bool(needs.gpu),
         size=sum(path.stat().st_size for path in out.rglob("*") if path.is_file()),
         command=("tritonserver", f"--model-repository={MODELS}", *of_needs(needs, MODELS)),
@@ -87,6 +93,21 @@ def write(out: Path, name: str, *, image: str | None, origin: PackageOrigin) -> 
     }
     for file, text in files.items():
         (out / file).write_text(text, "utf-8")
+
+
+def dns_name(model: str) -> str:
+    """Return the name of a model's objects in Kubernetes, which is also that of its image: a DNS label.
+
+    Underscores become dashes. Where more than that is lost, a digest of the model's name stands at the end, also where
+    that name itself has dashes: so two models never get the same name.
+    """
+    label = model.replace("_", "-")
+    if _LABEL.fullmatch(label) and "-" not in model and len(label) <= _LONGEST_NAME:
+        return label
+    label = re.sub(r"[^a-z0-9]+", "-", model.lower()).strip("-")
+    label = label if label[:1].isalpha() else f"model-{label}"
+    kept = label[: _LONGEST_NAME - _DIGEST_LENGTH - 1].strip("-")
+    return f"{kept}-{digest.of_bytes(model.encode())[:_DIGEST_LENGTH]}"
 
 
 def _dockerfile(base: ImageTag, needs: Needs, command: Sequence[str]) -> str:

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from engine import digest
 from engine.kit.triton.served import PROBE
 
 MODELS = "/models"
@@ -68,11 +67,6 @@ It stands at the containers, because Knative takes none of a pod.
 """
 
 
-_LONGEST_NAME = 63 - len("-predictor-default")
-"""The longest name of a Service is a DNS label; KServe makes one with this end. Source: RFC 1035, 2.3.4."""
-_LABEL = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
-_DIGEST_LENGTH = 8
-
 Document = tuple[str, dict[str, Any]]
 """A comment, and the content below it."""
 
@@ -95,21 +89,6 @@ class Deployment:
     def memory(self) -> str:
         """The memory limit in the form of Kubernetes, which is to be replaced by a measured one."""
         return f"{_SERVER_MEBIBYTES + _SIZES_OF_MODEL * -(-self.size // _MEBIBYTE)}Mi"
-
-
-def dns_name(model: str) -> str:
-    """Return the name of a model's objects in Kubernetes, which is also that of its image: a DNS label.
-
-    Underscores become dashes. Where more than that is lost, a digest of the model's name stands at the end, also where
-    that name itself has dashes: so two models never get the same name.
-    """
-    label = model.replace("_", "-")
-    if _LABEL.fullmatch(label) and "-" not in model and len(label) <= _LONGEST_NAME:
-        return label
-    label = re.sub(r"[^a-z0-9]+", "-", model.lower()).strip("-")
-    label = label if label[:1].isalpha() else f"model-{label}"
-    kept = label[: _LONGEST_NAME - _DIGEST_LENGTH - 1].strip("-")
-    return f"{kept}-{digest.of_bytes(model.encode())[:_DIGEST_LENGTH]}"
 
 
 def compose(deployment: Deployment) -> str:

@@ -1,5 +1,6 @@
 """The files with which a package is deployed: of a CPU package, of a GPU package, and where no image is known."""
 
+import re
 import shutil
 import subprocess
 import sys
@@ -78,6 +79,42 @@ def test_the_package_has_the_proxy_and_the_manifests_of_its_own_server(package):
         paths = [word for word in str(container).replace("'", " ").split() if word.startswith("/models/")]
         assert paths
         assert all((package / path.removeprefix("/models/")).is_file() for path in paths)
+
+
+NAMES = {
+    "net": "net",
+    "my_net": "my-net",
+    "my-net": "my-net-",
+    "MY_net": "my-net-",
+    "my.net": "my-net-",
+    "My-net": "my-net-",
+    "a_": "a-",
+    "a--": "a-",
+    "2fast": "model-2fast-",
+    "model_2fast": "model-2fast",
+    "a__b": "a--b",
+    "a_-b": "a-b-",
+    "_": "model-",
+    "-": "model-",
+    "a" * 71: "a" * 36 + "-",
+    "a" * 45: "a" * 45,
+    "a" * 46: "a" * 36 + "-",
+    "a" * 35 + "_" + "b" * 20: "a" * 35 + "-",
+    "größe": "gr-e-",
+}
+"""The name of a model, and how that of its objects begins; where it ends with a dash, a digest follows."""
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_each_model_gets_a_name_that_services_and_kserve_take(name):
+    label = deployable.dns_name(name)
+    assert re.fullmatch(r"[a-z]([-a-z0-9]*[a-z0-9])?", label)
+    assert len(f"{label}-predictor-default") <= 63
+    assert re.fullmatch(NAMES[name] + "[0-9a-f]{8}" * NAMES[name].endswith("-"), label)
+
+
+def test_no_two_models_get_the_same_name():
+    assert len({deployable.dns_name(name) for name in NAMES}) == len(NAMES) > 10
 
 
 def test_a_package_for_a_gpu_requests_one():

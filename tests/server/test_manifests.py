@@ -156,42 +156,6 @@ def test_a_request_that_the_proxy_waits_for_does_not_fail_the_liveness_probe():
         assert int(waits) < int(command[command.index("--timeout") + 1]) < probe["timeoutSeconds"]
 
 
-NAMES = {
-    "net": "net",
-    "my_net": "my-net",
-    "my-net": "my-net-",
-    "MY_net": "my-net-",
-    "my.net": "my-net-",
-    "My-net": "my-net-",
-    "a_": "a-",
-    "a--": "a-",
-    "2fast": "model-2fast-",
-    "model_2fast": "model-2fast",
-    "a__b": "a--b",
-    "a_-b": "a-b-",
-    "_": "model-",
-    "-": "model-",
-    "a" * 71: "a" * 36 + "-",
-    "a" * 45: "a" * 45,
-    "a" * 46: "a" * 36 + "-",
-    "a" * 35 + "_" + "b" * 20: "a" * 35 + "-",
-    "größe": "gr-e-",
-}
-"""The name of a model, and how that of its objects begins; where it ends with a dash, a digest follows."""
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_each_model_gets_a_name_that_services_and_kserve_take(name):
-    label = manifests.dns_name(name)
-    assert re.fullmatch(r"[a-z]([-a-z0-9]*[a-z0-9])?", label)
-    assert len(f"{label}-predictor-default") <= 63
-    assert re.fullmatch(NAMES[name] + "[0-9a-f]{8}" * NAMES[name].endswith("-"), label)
-
-
-def test_no_two_models_get_the_same_name():
-    assert len({manifests.dns_name(name) for name in NAMES}) == len(NAMES) > 10
-
-
 def test_no_image_is_latest_and_none_can_be_pulled_by_accident():
     images = [each["image"] for spec in pod_specs().values() for each in spec["containers"]]
     assert images == ["registry.invalid/my-net:not-pushed"] * 4
@@ -252,7 +216,7 @@ class Upstream(http.server.BaseHTTPRequestHandler):
 def drained(tmp_path_factory):
     """An nginx that takes one request at once: its port, what the manifests run before it ends, and its process."""
     if pods.NGINX is None:
-        pytest.skip("nginx is not installed (apt: nginx-light)")
+        pytest.skip("nginx is not installed (apt: nginx-core)")
     upstream = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Upstream)
     threading.Thread(target=upstream.serve_forever).start()
     free = ports.free()
