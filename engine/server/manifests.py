@@ -30,10 +30,7 @@ _LOOPBACK = ("--http-address=127.0.0.1", "--grpc-address=127.0.0.1", "--metrics-
 _NGINX = ("nginx", "-c", f"{MODELS}/{NGINX}", "-g", "daemon off;")
 _PROBE = ("python3", f"{MODELS}/{PROBE}")
 _REQUEST_SECONDS = 35
-"""How long the liveness probe waits for an answer: longer than the proxy waits for Triton (30 s, nginx.conf).
-
-A model that works on one request tells nothing until it has finished. A dead process is seen without a request.
-"""
+"""How long the liveness probe waits for a busy model: longer than the proxy waits for Triton (30 s, nginx.conf)."""
 LIVENESS = (*_PROBE, "--timeout", str(_REQUEST_SECONDS))
 LIVENESS_SECONDS = _REQUEST_SECONDS + 5
 _SICK_SECONDS = 5

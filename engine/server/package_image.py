@@ -18,7 +18,8 @@ from engine.server.installation import Lacking
 BUILDERS = (*container.TOOLS, "buildah")
 _TAG_LENGTH = 12
 _LINES = 5
-_DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
+_DIGEST = re.compile(r"(?:^|digest: )(sha256:[0-9a-f]{64})\b")
+"""As podman and buildah write it into a file, and as docker ends a push: TAG: digest: DIGEST size: BYTES."""
 
 
 def builder() -> str:
@@ -57,17 +58,16 @@ def push(folder: Path, name: str, registry: str) -> str:
     failed = f"cannot push {tagged}"
     # A program with the name docker may be podman, which tells the digest in a file alone.
     if Path(program).name == "docker" and "podman" not in _run([program, "--version"], failed):
-        pushed = _run([program, "push", tagged], failed)
-        output = pushed.rpartition("digest: ")[2]  # TAG: digest: sha256:... size: N
+        output = _run([program, "push", tagged], failed)
     else:
-        with tempfile.TemporaryDirectory() as scratch:
-            file = Path(scratch, "digest")
-            _run([program, "push", "--digestfile", str(file), tagged], failed)
-            output = file.read_text("utf-8")
+        with tempfile.NamedTemporaryFile() as file:
+            _run([program, "push", "--digestfile", file.name, tagged], failed)
+            output = Path(file.name).read_text("utf-8")
     match = _DIGEST.search(output)
     if match is None:
-        raise StepError(f"{Path(program).name} does not tell the digest of {tagged}", [output], "look it up there")
-    return f"{address}@{match[0]}"
+        lines = output.splitlines()[-_LINES:]
+        raise StepError(f"{Path(program).name} does not tell the digest of {tagged}", lines, "look it up there")
+    return f"{address}@{match[1]}"
 
 
 def write_manifests(folder: Path, out: Path, address: str) -> None:
