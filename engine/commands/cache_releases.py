@@ -36,13 +36,13 @@ def _run(arguments: argparse.Namespace) -> Exit:
             raise StoreError(f"no release matches {arguments.forget}", looked)
     else:
         noted, remote = releases.every(store), {} if tier is None else tier.releases()
-    places = [(str(store.root), {release.sha256: release for release in noted})]
-    if tier is not None:
-        places.append((tier.shown, {release.sha256: release for release in remote}))
+    shown = "" if tier is None else tier.shown
+    usable = {str(store.root): {each.sha256 for each in noted}}
+    usable[shown] = {each.sha256 for each in remote if not each.refused}
     refused = {release.sha256: release.refused for release in remote}
     rows = []
     for sha256, release in {each.sha256: each for each in (*remote, *noted)}.items():
-        kept = [place for place, found in places if sha256 in found and not found[sha256].refused]
+        kept = [place for place, sums in usable.items() if sha256 in sums]
         rows.append({**release._asdict(), "kept": kept, "refused": refused.get(sha256, "")})
         if arguments.forget is not None:
             releases.forget(store, release)
@@ -55,7 +55,7 @@ def _run(arguments: argparse.Namespace) -> Exit:
     count = len(rows) if arguments.forget is not None else sum(bool(row["kept"]) for row in rows)
     verb = f"{'is' if count == 1 else 'are'} {'kept' if arguments.forget is None else 'let go'}"
     print(f"{counted(count, 'published package')} {verb}")
-    grid.show([_cells(row, "" if tier is None else tier.shown) for row in rows])
+    grid.show([_cells(row, shown) for row in rows])
     return Exit.OK
 
 

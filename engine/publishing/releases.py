@@ -62,20 +62,20 @@ def find(digits: str, store: Store, tier: ReleaseTier | None) -> tuple[PackageCo
     From a remote, the signature and the SHA-256 of every file are checked. Raises UserError.
     """
     noted, remote, looked = matching(digits, store, tier)
-    hint = _LIST
+    hint, shown = _LIST, "" if tier is None else tier.shown
     for release in noted:
         try:
             return _package(store, store.read(release.key), release)
         except StoreError as error:
             looked.append(f"{store.root}: {error.what}")
     for release, raw in remote.items():
-        assert tier is not None  # noqa: S101 - nothing comes from no remote
         try:
-            return _package(store, tier.take(release, raw), release)
+            if tier is not None:
+                return _package(store, tier.take(release, raw), release)
         except (StoreError, OSError) as error:
-            looked.append(f"{tier.shown}: {error.what if isinstance(error, StoreError) else error}")
+            looked.append(f"{shown}: {error.what if isinstance(error, StoreError) else error}")
             if isinstance(error, StoreError):
-                hint = error.hint or (_MEND.format(tier.shown) if isinstance(error, RefusedError) else hint)
+                hint = error.hint or (_MEND.format(shown) if isinstance(error, RefusedError) else hint)
     if not (noted or remote) and (record := _of_key(_plain(digits), store)):
         try:
             return _package(store, record)
@@ -127,8 +127,8 @@ def matching(
     return noted, remote, looked
 
 
-def _matches(found: Collection[Release]) -> str:
-    return f"{counted(len(found), 'release')} {'matches' if len(found) == 1 else 'match'}"
+def _matches(every: Collection[Release]) -> str:
+    return f"{counted(len(every), 'release')} {'matches' if len(every) == 1 else 'match'}"
 
 
 def _package(store: Store, record: Record | None, release: Release | None = None) -> tuple[PackageContent, Record]:
