@@ -267,6 +267,7 @@ def test_a_blob_that_was_damaged_in_place_is_removed_and_publishing_once_more_he
     assert hint in done.stderr.replace("\n", " ")
     ci(*hint.strip("`").split()[1:-1], expect=1)
     assert all(path.exists() for path in blobs), "without the option, nothing is removed"
+    assert "add --remote" in ci("cache", "verify", "--remove-damaged", expect=2).stderr
     done = ci(*hint.strip("`").split()[1:], expect=1)
     assert f"removed {len(blobs)} damaged blob" in done.stdout
     assert not any(path.exists() for path in blobs)
