@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import json
 import ssl
@@ -100,9 +101,9 @@ class Client:
             models = self.models()
         except failures.RequestRefusedError:
             if name is None:
-                raise
-            with self._translated(f"to describe {name}"):  # servers without Triton's extensions have metadata only
-                return ModelMetadata.of_metadata(self._line.model_metadata(name))
+                what = f"{self.address.url()} does not list its models"
+                raise StepError(what, hint="a proxy may hide the list: name the model with --model NAME") from None
+            return self._described(name)
         if name is not None and name in self._states and not self._states[name].ready:
             state = self._states[name]
             why = f"{state.state or 'UNAVAILABLE'}: {state.reason or 'no reason given'}"
@@ -111,6 +112,13 @@ class Client:
         if chosen.decoupled != stream and (stream or name is None):
             chosen = model_metadata.sibling(models, chosen, stream=stream) or chosen
         return chosen
+
+    def _described(self, name: str) -> ModelMetadata:
+        """Return a model without the server's list; servers without Triton's extensions have metadata only."""
+        with contextlib.suppress(failures.RequestRefusedError), self._translated(f"to describe {name}"):
+            return ModelMetadata.of_config(self._line.config(name))
+        with self._translated(f"to describe {name}"):
+            return ModelMetadata.of_metadata(self._line.model_metadata(name))
 
     def infer(self, model: ModelMetadata, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         """Send one request and return all outputs by name. Texts are arrays of bytes objects."""

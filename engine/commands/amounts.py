@@ -26,7 +26,7 @@ def size(text: str) -> int:
 
 
 def age(text: str) -> float:
-    """Return the seconds of an age: `30d`, `12h`, `2w`. Raises ArgumentTypeError, also for a capital M (months?)."""
+    """Return the seconds of an age: `30d`, `12h`, `2w`, `0`. Raises ArgumentTypeError, also for M (months?)."""
     return _time(text, "no age: write 30d, 12h or 2w", {"d": "days", "h": "hours"})
 
 
@@ -89,14 +89,14 @@ def _time(text: str, wrong: str, units: Mapping[str, str]) -> float:
     if match is None or len(match[2]) > 1:
         raise argparse.ArgumentTypeError(f"{text!r} is {wrong}")
     number, unit = match[1], match[2]
-    if not unit:
+    if not unit and float(number):
         proposed = ", ".join(f"{number}{each} for {name}" for each, name in units.items())
         raise argparse.ArgumentTypeError(f"{text!r} has no unit: write {proposed}")
     if unit == "M":
         raise argparse.ArgumentTypeError(f"{text!r} may mean minutes or months: write {number}m, or the days as in 30d")
-    if unit.lower() not in _SECONDS:
+    if unit and unit.lower() not in _SECONDS:
         raise argparse.ArgumentTypeError(f"{text!r} is {wrong}")
-    return float(number) * _SECONDS[unit.lower()]
+    return float(number) * _SECONDS[unit.lower() or "s"]
 
 
 def _is_duration(number: float) -> bool:

@@ -45,6 +45,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     )
     cache_remote.add_remote(verify)
     verify.add_argument("--deep", action="store_true", help="with --remote: also read every blob there")
+    verify.add_argument("--remove-damaged", action="store_true", help="with --remote: remove damaged blobs there; "
+                        "the next push or publication of their owner writes them again")  # fmt: skip
     options.add_cache(verify)
     options.add_json(verify)
     collect = action("gc", "remove leftovers and what the limits do not let stay, safe beside running builds")
@@ -69,6 +71,8 @@ def run(arguments: argparse.Namespace) -> Exit:
         return {"verify": cache_remote.verify, "gc": cache_remote.collect}[arguments.action](arguments)
     if getattr(arguments, "deep", False):
         raise UsageError("--deep is for a remote: every file of a store is always read", hint="add --remote")
+    if getattr(arguments, "remove_damaged", False):
+        raise UsageError("--remove-damaged is for a remote: a store mends itself or puts aside", hint="add --remote")
     recipes = getattr(arguments, "recipes", [])
     root = store_of(arguments.cache, recipes[0] if recipes else Path("recipe.yaml"))
     if not root.is_dir() or not any((root / name).exists() for name in ("format", "records")):

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Mapping
+from typing import Any
 
 from engine.commands import options
 from engine.errors import Exit, StoreError
+from engine.text.lists import counted
 
 ABOUT = "packages that `recipe publish --release DIGEST URL` can publish again; they stay until they are let go"
 _SHORT = 12
@@ -33,11 +36,14 @@ def _run(arguments: argparse.Namespace) -> Exit:
             raise StoreError(f"no release matches {arguments.forget}", looked)
     else:
         noted, remote = releases.every(store), {} if tier is None else tier.releases()
+    shown = "" if tier is None else tier.shown
+    usable = {str(store.root): {each.sha256 for each in noted}}
+    usable[shown] = {each.sha256 for each in remote if not each.refused}
+    refused = {release.sha256: release.refused for release in remote}
     rows = []
-    for release in dict.fromkeys((*noted, *remote)):
-        kept = [str(store.root)] if release in noted else []
-        kept += [tier.shown] if tier is not None and release in remote else []
-        rows.append({**release._asdict(), "kept": kept})
+    for sha256, release in {each.sha256: each for each in (*remote, *noted)}.items():
+        kept = [place for place, sums in usable.items() if sha256 in sums]
+        rows.append({**release._asdict(), "kept": kept, "refused": refused.get(sha256, "")})
         if arguments.forget is not None:
             releases.forget(store, release)
             if tier is not None and not tier.settings.proposed:
@@ -46,7 +52,16 @@ def _run(arguments: argparse.Namespace) -> Exit:
     if arguments.json:
         print(json.dumps(rows, ensure_ascii=False, indent=1))
         return Exit.OK
-    print(f"{len(rows)} published packages {'are let go' if arguments.forget is not None else 'are kept'}")
-    cells = [(row["recipe"], f"sha256 {row['sha256'][:_SHORT]}", f"key {row['key'][:_SHORT]}") for row in rows]
-    grid.show([(*each, " and ".join(row["kept"])) for each, row in zip(cells, rows, strict=True)])
+    count = len(rows) if arguments.forget is not None else sum(bool(row["kept"]) for row in rows)
+    verb = f"{'is' if count == 1 else 'are'} {'kept' if arguments.forget is None else 'let go'}"
+    print(f"{counted(count, 'published package')} {verb}")
+    grid.show([_cells(row, shown) for row in rows])
     return Exit.OK
+
+
+def _cells(row: Mapping[str, Any], remote: str) -> tuple[str, ...]:
+    where = " and ".join(row["kept"])
+    if row["refused"]:
+        where += f"{'; ' if where else ''}{remote}: {row['refused']}"
+    key = f"key {row['key'][:_SHORT]}" if row["key"] else ""
+    return row["recipe"], f"sha256 {row['sha256'][:_SHORT]}", key, where

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from engine.errors import Exit, UsageError
 from engine.text import sizes
+from engine.text.lists import counted
 
 if TYPE_CHECKING:
     from engine.store.remote.guard import GuardedRemote
@@ -34,12 +35,7 @@ def collect(arguments: argparse.Namespace) -> Exit:
 
     if arguments.recipes or arguments.max_size is not None:
         raise UsageError("a remote is collected by age alone", hint="`--older-than 90d` names the age")
-    settings = _settings(arguments.remote)
-    if settings.proposed:
-        raise UsageError(
-            "the remote is only proposed by the project, and nothing is removed there",
-            hint="name it yourself: --remote URL, RECIPE_REMOTE, or the user's config.toml",
-        )
+    settings = _settings(arguments.remote, removes=True)
     age = arguments.older_than if arguments.older_than is not None else settings.retention
     if age is None:
         raise UsageError(
@@ -89,29 +85,45 @@ def verify(arguments: argparse.Namespace) -> Exit:
 
     if arguments.sources or arguments.provenance:
         raise UsageError("--sources and --provenance are about the store on this machine", hint="leave out --remote")
-    settings = _settings(arguments.remote)
+    removes = arguments.remove_damaged
+    settings = _settings(arguments.remote, removes=removes)
     if settings.trust.is_empty:
         raise UsageError(
             "no record of the remote counts: no key is trusted",
             hint="`recipe cache trust --key KEY` adds the key of whoever pushes; RECIPE_TRUST=none trusts everything",
         )
-    remote = remotes.remote_of(settings.url, environ=settings.environ, writes=False).checked()
-    verdict = asyncio.run(_verdict(remote, settings, deep=arguments.deep))
+    remote = remotes.remote_of(settings.url, environ=settings.environ, writes=removes).checked()
+    verdict, removed = asyncio.run(_verdict(remote, settings, deep=arguments.deep, removes=removes))
     if arguments.json:
         faults = [vars(fault) for fault in verdict.faults]
         numbers = {name: getattr(verdict, name) for name in ("records", "blobs", "bytes", "unnamed")}
-        print(json.dumps({"faults": faults, **numbers}))
+        print(json.dumps({"faults": faults, **numbers, "removed": removed}))
     else:
         _print_verdict(verdict, remote.shown, deep=arguments.deep)
+        if removed:
+            again = "`recipe cache push` or `recipe publish` where it was built writes it again"
+            print(f"removed {counted(len(removed), 'damaged blob')}: {again}")
     return Exit.FAILED if verdict.faults else Exit.OK
 
 
-async def _verdict(remote: GuardedRemote, settings: RemoteSettings, *, deep: bool) -> RemoteVerdict:
+async def _verdict(
+    remote: GuardedRemote, settings: RemoteSettings, *, deep: bool, removes: bool
+) -> tuple[RemoteVerdict, list[str]]:
+    """Check the remote; return the verdict, and the names of the damaged blobs that were removed."""
     from engine.store.remote import upkeep
     from engine.store.remote.attempts import RetryingRemote, patient
+    from engine.store.remote.objects import BLOBS
 
+    patiently, removed = RetryingRemote(remote, patient()), []
     try:
-        return await upkeep.check(RetryingRemote(remote, patient()), settings.trust, deep=deep)
+        before = {entry.name: entry for entry in await patiently.listed(BLOBS)} if removes else {}
+        verdict = await upkeep.check(patiently, settings.trust, deep=deep)
+        for name in [fault.name for fault in verdict.faults if fault.name in before]:
+            current = await patiently.entry(name)
+            if current is not None and current.modified < before[name].modified + 1.0:  # else it was written again
+                await patiently.remove(name)
+                removed.append(name)
+        return verdict, removed
     finally:
         await remote.close()
 
@@ -129,7 +141,7 @@ def _print_verdict(verdict: RemoteVerdict, shown: str, *, deep: bool) -> None:
     print(f"not as it should be: {kinds}" if kinds else "everything is as it was pushed")
 
 
-def _settings(url: str) -> RemoteSettings:
+def _settings(url: str, *, removes: bool = False) -> RemoteSettings:
     """Return the settings of the remote that the option, the environment or the settings name."""
     from engine.recipe.project import project_of
     from engine.store.remote import settings
@@ -137,4 +149,9 @@ def _settings(url: str) -> RemoteSettings:
     chosen = settings.of(project_of(Path("recipe.yaml")), os.environ, url=url)
     if chosen is None:
         raise UsageError("no remote is named", hint="--remote s3://BUCKET/PREFIX, or RECIPE_REMOTE")
+    if removes and chosen.proposed:
+        raise UsageError(
+            "the remote is only proposed by the project, and nothing is removed there",
+            hint="name it yourself: --remote URL, RECIPE_REMOTE, or the user's config.toml",
+        )
     return chosen

@@ -77,7 +77,7 @@ def _state(row: ListedVersion) -> str:
     if not row.decision.complete:
         return "abandoned"
     if not row.whole:
-        return "damaged: files are missing"
+        return "damaged: files are missing or have another size"
     return "served" if row.served else "kept"
 
 

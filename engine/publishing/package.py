@@ -17,6 +17,7 @@ from engine.kit.triton import parts
 from engine.kit.triton.config import Config
 from engine.recipe.model_config import MODEL_VERSION
 from engine.runtimes.backends import Backend
+from engine.store import releases
 from engine.store.remote.objects import Entry
 
 _BUILT = str(MODEL_VERSION)
@@ -110,8 +111,7 @@ class PackageContent:
         digests = dict(self.config_digests)
         for model in self.models:
             digests |= {f"{model.name}/{name}": file.sha256 for name, file in model.files.items()}
-        lines = "".join(f"{digests[name]}  {name}\n" for name in sorted(digests, key=str.encode))
-        return hashlib.sha256(lines.encode()).hexdigest()
+        return releases.sha256_of(digests)
 
 
 def warmup_name(file: PackageFile, name: str) -> str:

@@ -91,7 +91,7 @@ def refuse(package: PackageContent, published: Mapping[str, Config], where: str)
             f"{package.name} cannot be the next version in {where}: all versions share one config.pbtxt,"
             " and fields that older versions or clients rely on differ",
             differing,
-            "publish it under another name (--set package.triton.name=NAME) or to another URL",
+            "publish it to another URL, or build it with another name (--set package.triton.name=NAME)",
         )
 
 

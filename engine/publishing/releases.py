@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Collection
 from pathlib import Path
 
 from engine.errors import StoreError, UsageError, UserError
@@ -15,11 +16,17 @@ from engine.store.opening import open_store
 from engine.store.record import Record
 from engine.store.releases import Release
 from engine.store.remote import settings
+from engine.store.remote.objects import RefusedError
 from engine.store.remote.releases import ReleaseTier
 from engine.store.store import Store
+from engine.text.lists import counted
 
 _DIGITS = re.compile("[0-9a-f]{8,64}")
 _LIST = "`recipe cache releases` lists all"
+_MEND = (
+    "`recipe cache verify --remote {} --deep --remove-damaged` removes what is damaged there; "
+    "`recipe publish` where the package was built then writes it again"
+)
 
 
 def here(cache: Path | None) -> tuple[Store, ReleaseTier | None]:
@@ -55,19 +62,31 @@ def find(digits: str, store: Store, tier: ReleaseTier | None) -> tuple[PackageCo
     From a remote, the signature and the SHA-256 of every file are checked. Raises UserError.
     """
     noted, remote, looked = matching(digits, store, tier)
+    hint, shown = _LIST, "" if tier is None else tier.shown
     for release in noted:
-        if package := _package(store, store.read(release.key), release):
-            return package
+        try:
+            return _package(store, store.read(release.key), release)
+        except StoreError as error:
+            looked.append(f"{store.root}: {error.what}")
     for release, raw in remote.items():
         try:
-            if tier is not None and (package := _package(store, tier.take(raw), release)):
-                return package
+            if tier is not None:
+                return _package(store, tier.take(release, raw), release)
         except (StoreError, OSError) as error:
-            why = error.what if isinstance(error, StoreError) else str(error)
-            raise StoreError(f"the release {release.sha256} cannot be brought: {why}", looked) from None
-    if not (noted or remote) and (package := _package(store, _of_key(digits, store))):
-        return package
-    raise StoreError(f"no package with a sha256 or key that begins with {digits} can be had", looked, _LIST)
+            looked.append(f"{shown}: {error.what if isinstance(error, StoreError) else error}")
+            if isinstance(error, StoreError):
+                hint = error.hint or (_MEND.format(shown) if isinstance(error, RefusedError) else hint)
+    if not (noted or remote) and (record := _of_key(_plain(digits), store)):
+        try:
+            return _package(store, record)
+        except StoreError as error:
+            looked.append(f"{store.root}: {error.what}")
+    raise StoreError(f"no package with a sha256 or key that begins with {digits} can be had", looked, hint)
+
+
+def _plain(digits: str) -> str:
+    """Return the digits of a digest that may be written like `sha256:3FA9C1D2`."""
+    return digits.lower().removeprefix("sha256:")
 
 
 def _of_key(digits: str, store: Store) -> Record | None:
@@ -86,18 +105,20 @@ def matching(
 
     Raises UsageError for digits that are no digest, and for those of several packages.
     """
-    if _DIGITS.fullmatch(digits) is None:
+    if _DIGITS.fullmatch(_plain(digits)) is None:
         hint = "write at least 8 hexadecimal digits of a sha256 or key that `recipe publish --list URL` prints"
         raise UsageError(f"{digits!r} is no digest of a release", hint=hint)
+    digits = _plain(digits)
     noted = [release for release in releases.every(store) if release.matches(digits)]
     remote: dict[Release, bytes] = {}
-    looked = [f"{store.root}: {len(noted)} releases match", "no remote is set (RECIPE_REMOTE)"]
+    looked = [f"{store.root}: {_matches(noted)}", "no remote is set (RECIPE_REMOTE)"]
     if tier is not None:
         looked[1] = f"{tier.shown} is not read: no key is trusted (`recipe cache trust --key KEY`)"
         try:
             if not tier.settings.trust.is_empty:
                 remote = tier.releases(digits)
-                looked[1] = f"{tier.shown}: {len(remote)} releases match"
+                looked[1] = f"{tier.shown}: {_matches(remote)}"
+                looked += [tier.trouble] if tier.trouble and not remote else []
         except StoreError as error:
             looked[1] = f"{tier.shown} cannot be read: {error.what}"
     if len({release.sha256 for release in (*noted, *remote)}) > 1:
@@ -106,15 +127,21 @@ def matching(
     return noted, remote, looked
 
 
-def _package(
-    store: Store, record: Record | None, release: Release | None = None
-) -> tuple[PackageContent, Record] | None:
-    """Return a package of the store; None where it is missing, damaged or revoked, or is not that of the release."""
+def _matches(every: Collection[Release]) -> str:
+    return f"{counted(len(every), 'release')} {'matches' if len(every) == 1 else 'match'}"
+
+
+def _package(store: Store, record: Record | None, release: Release | None = None) -> tuple[PackageContent, Record]:
+    """Return a package of the store. Raises StoreError with the reason why it cannot be had, or is another one."""
     if record is None or store.is_on_remote(record):
-        return None
+        raise StoreError("its record or its files are missing or damaged")
     store.use(record.digest)
+    if not store.counts(record):
+        raise StoreError("the key that signed it is revoked")
     if store.find(record.key) is None:
-        return None
+        raise StoreError("its files are missing or damaged")
     recipe = record.job if release is None else release.recipe
     content = read(store.artifact_path(record.artifact), recipe=recipe, key=str(record.digest))
-    return (content, record) if release is None or content.sha256 == release.sha256 else None
+    if release is not None and content.sha256 != release.sha256:
+        raise StoreError(f"a later build of its key has left another package, sha256 {content.sha256}")
+    return content, record

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from engine import digest
 from engine.client.curl import curl_line
-from engine.client.model_metadata import ModelMetadata
+from engine.client.model_metadata import ModelMetadata, entries
 from engine.kit.triton import config as configs
 from engine.kit.triton.served import PROBE
 from engine.runtimes.triton_images import ImageTag
@@ -67,8 +67,15 @@ def write(out: Path, name: str, *, image: str | None, origin: PackageOrigin) -> 
     from google.protobuf import json_format
 
     needs = needs_of(out)
-    config = configs.read(out / name, allow_unknown_field=True)
-    entry = ModelMetadata.of_config(json_format.MessageToDict(config, preserving_proto_field_name=True))
+    models = {
+        each: ModelMetadata.of_config(
+            json_format.MessageToDict(
+                configs.read(out / each, allow_unknown_field=True), preserving_proto_field_name=True
+            )
+        )
+        for each in needs.models
+    }
+    entry = models[name]
     try:
         base = image_tags.tag_for(needs.engines, image)
     except Lacking as lacking:
@@ -84,7 +91,10 @@ def write(out: Path, name: str, *, image: str | None, origin: PackageOrigin) -> 
         "README.md": _readme(entry, needs, origin, no_image=None),
         "Dockerfile": _dockerfile(base, needs, deployment.command),
         manifests.NGINX: proxy.nginx(
-            of_one_client=_OF_ONE_CLIENT, rate=_RATE, body=_TEXTS if entry.input(TEXT) else _TENSORS
+            of_one_client=_OF_ONE_CLIENT,
+            rate=_RATE,
+            body=_TEXTS if entry.input(TEXT) else _TENSORS,
+            models=f"({'|'.join(re.escape(each.name) for each in entries([*models.values()]))})",
         ),
         "compose.yaml": manifests.compose(deployment),
         "kubernetes.yaml": manifests.kubernetes(deployment),

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from engine.digest import Digest
 
 if TYPE_CHECKING:
+    from engine.store.remote.statement import StoredFile
     from engine.store.store import Store
 
 KIND = "releases"
@@ -18,10 +21,23 @@ class Release(NamedTuple):
     sha256: str
     key: Digest
     recipe: str
+    refused: str = ""
+    """Why what a remote has under this SHA-256 is not used; its key and recipe are then unknown."""
 
     def matches(self, digits: str) -> bool:
         """Say whether the SHA-256 or the key begins with these digits."""
         return self.sha256.startswith(digits) or self.key.startswith(digits)
+
+
+def sha256_of(digests: Mapping[str, str]) -> str:
+    """Return the SHA-256 of the lines that `sha256sum` prints for a package's files, sorted by name as bytes."""
+    lines = "".join(f"{digests[name]}  {name}\n" for name in sorted(digests, key=str.encode))
+    return hashlib.sha256(lines.encode()).hexdigest()
+
+
+def package_of(files: Mapping[str, StoredFile]) -> str:
+    """Return the SHA-256 of the package of an artifact; the files beside its models are no part of it."""
+    return sha256_of({name: file.sha256 for name, file in files.items() if "/" in name})
 
 
 def keep(store: Store, release: Release) -> bool:

@@ -3,6 +3,7 @@
 import contextlib
 import gzip
 import json
+import queue
 import socket
 import time
 
@@ -72,6 +73,19 @@ def test_clients_read_the_server_and_its_models_by_grpc(started):
         assert client.get_server_metadata().version
         assert client.get_model_metadata("same").name == client.get_model_config("same").config.name == "same"
         assert client.get_inference_statistics("same").model_stats[0].name == "same"
+
+
+@pytest.mark.whole("it waits for longer than the time in which a body must come")
+def test_a_stream_of_grpc_may_be_silent(started):
+    answers = queue.SimpleQueue()
+    with grpc.InferenceServerClient(started.grpc) as client:
+        client.start_stream(lambda result, error: answers.put((result, error)))
+        for number in (1, 2):
+            client.async_stream_infer("same", same.rows([number]))
+            result, error = answers.get(timeout=30)
+            assert error is None
+            assert result.as_numpy("y").tolist() == [number]
+            time.sleep(12 if number == 1 else 0)
 
 
 @pytest.mark.parametrize("encoding", ["gzip", "deflate"])

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 
+import front
 import generators
 import graphs
 import kserve_by_hand
@@ -390,3 +391,18 @@ def their_own(statistics):
     """How many requests came to the ensemble, and to two of its models by themselves."""
     entry = statistics["labels_text"].requests
     return entry, statistics["labels"].requests - entry, statistics["labels_tokenizer"].requests - entry
+
+
+def test_a_proxy_that_hides_the_list_of_models_needs_a_name(recipe, server, tmp_path):
+    with front.nginx(server, tmp_path, models="story_(text|stream)", body="4m") as proxy:
+        addresses = (f"http://127.0.0.1:{proxy.port}", f"grpc://{proxy.grpc}")
+        for address in addresses:
+            said = query(recipe, address, "--model", "story_text", "--text", "A day", "--max-new-tokens", "3")
+            assert said["model"] == "story_text"
+            nameless = recipe("query", address, "--text", "A day", expect=1).stderr
+            assert f"{address} does not list its models" in nameless
+            assert "name the model with --model NAME" in nameless
+        status = [
+            front.ask(proxy.port, "GET", f"/v2/models/{each}/ready") for each in ("story_text", "story", "labels")
+        ]
+        assert status == [200, 404, 404]

@@ -89,6 +89,10 @@ def remote_folder(remote):
     return Path(remote.removeprefix("file://")) / "v1"
 
 
+def listed(place):
+    return json.loads(place("cache", "releases", "--json", expect=0).stdout)
+
+
 def config(folder, model=SERVICE):
     return (folder / model / "config.pbtxt").read_text()
 
@@ -205,7 +209,13 @@ def test_what_the_remote_lost_or_somebody_changed_is_not_published(ci, laptop, p
     one, two = (there / "releases" / f"{sha256}.json" for sha256 in ci.sums)
     saved = one.read_bytes()
     one.write_bytes(two.read_bytes())
-    assert "can be had" in laptop("publish", "--release", ci.sums[0], url, expect=1).stderr
+    refused = laptop("publish", "--release", ci.sums[0], url, expect=1).stderr
+    assert f"other package: the record is that of the package {ci.sums[1]}" in refused
+    assert [record.digest for record in Store(laptop.store).records()] == [], "it is not brought"
+    kept = {row["sha256"]: (row["kept"], row["refused"][:13]) for row in listed(laptop)}
+    assert kept == {ci.sums[0]: ([], "other package"), ci.sums[1]: ([remote], "")}
+    assert ci.published(ci.sums[0], url)["kept"] == [str(ci.store), remote]
+    assert {row["refused"] for row in listed(laptop)} == {""}, "publishing where it was built mends it"
     one.write_bytes(saved.replace(b"a", b"b", 1))
     assert "no envelope" in laptop("publish", "--release", ci.sums[0], url, expect=1).stderr
     one.write_bytes(saved)
@@ -217,9 +227,53 @@ def test_a_revoked_key_ends_what_it_has_signed_also_in_the_store(ci, laptop, pro
     laptop.published(ci.sums[0], production[0])
     key = (Path(ci.environment["XDG_CONFIG_HOME"]) / "recipe" / "signing.key.pub").read_text().strip()
     laptop("cache", "trust", "--revoke", key, expect=0)
-    assert "no key is trusted" in laptop("publish", "--release", ci.sums[0], production[0], expect=1).stderr
+    done = laptop("publish", "--release", ci.sums[0], production[0], expect=1)
+    assert "no key is trusted" in done.stderr
+    assert f"{laptop.store}: the key that signed it is revoked" in done.stderr
     laptop("cache", "keygen", expect=0)
     assert "revoked key" in laptop("publish", "--release", ci.sums[0], production[0], expect=1).stderr
+    assert [(len(row["key"]) > 0, row["kept"], row["refused"][:11]) for row in sorted(
+        listed(laptop), key=lambda row: row["sha256"] != ci.sums[0])
+    ] == [(True, [str(laptop.store)], "revoked key"), (False, [], "revoked key")]  # fmt: skip
+    assert laptop("cache", "releases", expect=0).stdout.startswith("1 published package is kept\n")
+
+
+@pytest.mark.parametrize("remote", ["folder"], indirect=True)
+def test_a_damaged_copy_in_the_store_is_named_as_the_reason(ci, models):
+    del ci.environment["RECIPE_REMOTE"]
+    ci.published(ci.records[0].digest, models[0])
+    paths = [each for each in (ci.store / "artifacts" / ci.records[0].artifact).rglob("*") if each.is_file()]
+    assert paths
+    for path in paths:
+        path.chmod(0o644)
+        path.write_bytes(b"other bytes")
+    done = ci("publish", "--release", f"sha256:{ci.sums[0].upper()}", models[0], expect=1)
+    assert f"{ci.store}: 1 release matches" in done.stderr
+    assert f"{ci.store}: its files are missing or damaged" in done.stderr
+
+
+@pytest.mark.parametrize("remote", ["folder"], indirect=True)
+def test_a_blob_that_was_damaged_in_place_is_removed_and_publishing_once_more_heals_it(ci, laptop, remote, tmp_path):
+    record = released.put(ci.store, 7, size=200_000)
+    sha256 = ci.published(record.digest, f"file://{tmp_path}/models")["sha256"]
+    blobs = [path for path in (remote_folder(remote) / "blobs").rglob("*") if path.is_file()]
+    assert blobs
+    for path in blobs:
+        raw = bytearray(path.read_bytes())
+        raw[len(raw) // 2] ^= 1
+        path.write_bytes(raw)
+    done = laptop("publish", "--release", sha256, f"file://{tmp_path}/other", expect=1)
+    hint = f"`recipe cache verify --remote {remote} --deep --remove-damaged`"
+    assert hint in done.stderr.replace("\n", " ")
+    ci(*hint.strip("`").split()[1:-1], expect=1)
+    assert all(path.exists() for path in blobs), "without the option, nothing is removed"
+    assert "add --remote" in ci("cache", "verify", "--remove-damaged", expect=2).stderr
+    done = ci(*hint.strip("`").split()[1:], expect=1)
+    assert f"removed {len(blobs)} damaged blob" in done.stdout
+    assert not any(path.exists() for path in blobs)
+    ci.published(sha256, f"file://{tmp_path}/models")
+    assert "everything is as it was pushed" in ci("cache", "verify", "--remote", "--deep", expect=0).stdout
+    assert laptop.published(sha256, f"file://{tmp_path}/other")["state"] == "published"
 
 
 @pytest.mark.parametrize("remote", ["folder"], indirect=True)
@@ -283,7 +337,7 @@ def test_releases_are_listed_and_stay_until_they_are_let_go(ci, laptop, producti
     assert ci.published(ci.sums[0], production[0])["version"] == 1
     assert laptop.published(ci.sums[1], production[0])["version"] == 2
     assert laptop("cache", "releases", "--forget", "0123456789", expect=1).stderr.count("0 releases match") == 2
-    assert "1 published packages are let go" in ci("cache", "releases", "--forget", ci.sums[0][:8], expect=0).stdout
+    assert "1 published package is let go" in ci("cache", "releases", "--forget", ci.sums[0][:8], expect=0).stdout
     assert "can be had" in laptop("publish", "--release", ci.sums[0], production[0], expect=1).stderr
     ci("cache", "gc", "--max-size", "1B", "--yes", expect=0)
     assert [row["sha256"] for row in json.loads(ci("cache", "releases", "--json", expect=0).stdout)] == [ci.sums[1]]

@@ -70,7 +70,9 @@ def test_the_image_has_the_nginx_whose_limits_the_proxy_uses(package):
 
 
 def test_the_package_has_the_proxy_and_the_manifests_of_its_own_server(package):
-    assert (package / "nginx.conf").read_text() == proxy.nginx(of_one_client=64, rate=2000, body="4m")
+    assert (package / "nginx.conf").read_text() == proxy.nginx(
+        of_one_client=64, rate=2000, body="4m", models="(my_net)"
+    )
     for file in ("kubernetes.yaml", "kserve.yaml", "compose.yaml"):
         assert "--model-repository=/models" in (package / file).read_text()
     deployment = next(yaml.safe_load_all((package / "kubernetes.yaml").read_text()))

@@ -20,9 +20,16 @@ def test_the_page_has_the_configuration_that_is_generated():
 
 
 def test_each_parameter_stands_in_the_text_and_nothing_is_left_to_fill_in():
-    named = {"http": "1.2.3.4:5", "grpc": "1.2.3.4:6", "triton_http": "a:7", "triton_grpc": "a:8", "body": "4m"}
+    named = {
+        "http": "1.2.3.4:5",
+        "grpc": "1.2.3.4:6",
+        "triton_http": "a:7",
+        "triton_grpc": "a:8",
+        "body": "4m",
+        "models": "(a|b)",
+    }
     text = proxy.nginx(**named, of_all=901, of_one_client=902, rate=903)
-    for value in (*named.values(), "all 901;", "client 902;", "rate=903r"):
+    for value in (*named.values(), "all 901;", "client 902;", "rate=903r", "burst=90 "):
         assert value in text
     assert not re.search(r"@[A-Z_]+@", text)
 

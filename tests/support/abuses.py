@@ -92,6 +92,7 @@ ABUSES: Mapping[str, Abuse] = {
     "gzip that claims to be none": coded(gzip.compress(DEEP), "Content-Encoding: identity"),
     "gzip of chunks": http(head(infer(NUMBERS), CHUNKED, GZIP) + chunks(gzip.compress(DEEP))),
     "a transfer that is coded": http(head(infer(NUMBERS), "Transfer-Encoding: gzip, chunked") + chunks(DEEP[:999])),
+    "an encoding of the answer that no number weighs": http(post(tensors(x()), "Accept-Encoding: gzip;q=1e999")),
     "gRPC, gzip": compressed("Gzip"),
     "gRPC, deflate": compressed("Deflate"),
     "gRPC, an encoding that nobody knows": h2(call(message(DEEP[:9], compressed=1), grpc_encoding="snappy")),

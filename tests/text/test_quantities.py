@@ -52,6 +52,10 @@ def test_a_number_that_the_field_refuses_is_no_hint():
     assert quantities.hint("1.5k", accepts=float.is_integer) == "write 1500"
 
 
+def test_an_age_of_0_needs_no_unit():
+    assert amounts.age("0") == amounts.age("0d") == 0.0
+
+
 @pytest.mark.parametrize(
     ("read", "text", "message"),
     [

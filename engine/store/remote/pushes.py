@@ -16,6 +16,7 @@ from engine.digest import Digest
 from engine.errors import UserError
 from engine.key import Key
 from engine.store.record import Record
+from engine.store.releases import Release, package_of
 from engine.store.remote import machines, statement
 from engine.store.remote.attempts import RetryingRemote
 from engine.store.remote.background import Background, Batches, together
@@ -115,15 +116,15 @@ class Pushes:
                 end.result()
         self._every.clear()
 
-    async def release(self, name: str, record: Record, recipe: str) -> None:
+    async def release(self, name: str, record: Record, release: Release) -> None:
         """Write a copy of a record, with its recipe, unless a usable one is there. Raises UserError and OSError."""
-        if await self._usable(name, None) is not None:
+        if await self._usable(name, None, package=release.sha256) is not None:
             return
         _refuse_secrets(record)
         kept = min(_RELEASED, self._retention or _RELEASED)
         counts, moving = self._counts, Moving("out")
         upload = Upload(self._store, self._remote, retention=kept, on_bytes=counts.send, moving=moving)
-        payload = statement.write(record, await upload.artifact(record), recipe=recipe)
+        payload = statement.write(record, await upload.artifact(record), recipe=release.recipe)
         raw = (await asyncio.to_thread(seal, payload, self._signer)).encode()
         await self._remote.write(name, raw)
 
@@ -269,14 +270,18 @@ class Pushes:
         self._counts.pushed += is_written
         return is_written
 
-    async def _usable(self, name: str, key: Key | None) -> bytes | None:
-        """Return an envelope that the remote has with all its blobs; None if this user could not use it."""
+    async def _usable(self, name: str, key: Key | None, *, package: str = "") -> bytes | None:
+        """Return an envelope that the remote has with all its blobs; None if this user could not use it.
+
+        `package` is the SHA-256 of the package that the envelope of a release must name.
+        """
         try:
             raw = await self._remote.read(name, most=LARGEST_RECORD)
-            blobs = admitted(raw, key, self._trust).stored_blobs
+            read = admitted(raw, key, self._trust)
         except (MissingError, RefusedError):
             return None
-        return raw if await self._upload.has_all(blobs) else None
+        is_it = not package or package == package_of(read.files)
+        return raw if is_it and await self._upload.has_all(read.stored_blobs) else None
 
     async def _listed(self, record: Record, earlier: Sequence[Record]) -> None:
         """Add a record to its list, and read the list again: another machine may have written it at the same moment."""

@@ -10,11 +10,11 @@ from pathlib import PurePosixPath
 
 from engine.digest import Digest
 from engine.store.record import Record
-from engine.store.releases import Release
+from engine.store.releases import Release, package_of
 from engine.store.remote import statement
 from engine.store.remote.background import each
 from engine.store.remote.objects import RELEASES, MissingError, RefusedError
-from engine.store.remote.statement import LARGEST_RECORD
+from engine.store.remote.statement import LARGEST_RECORD, Statement
 from engine.store.remote.tier import Tier
 
 _LENGTH = 64
@@ -27,7 +27,7 @@ class ReleaseTier(Tier):
     def releases(self, digits: str = "") -> dict[Release, bytes]:
         """Return the releases whose SHA-256 or key begins with some digits, each with its envelope.
 
-        What is refused is counted, and has no key. A web server cannot list: there, a whole SHA-256 is needed.
+        What is refused is counted, and has the reason and no key. A web server cannot list: it needs a whole SHA-256.
         """
         return self._background.run(self._releases(digits))
 
@@ -41,19 +41,25 @@ class ReleaseTier(Tier):
             with suppress(MissingError):  # let go meanwhile
                 raw = await self._remote.read(_name(sha256), most=LARGEST_RECORD)
                 try:
-                    read = statement.admitted(raw, None, self.settings.trust)
+                    read, _ = self._judged(sha256, raw)
                     every[Release(sha256, read.record.digest, read.recipe)] = raw
                 except RefusedError as error:
                     self.counts.refuse(error)
-                    every[Release(sha256, Digest(""), "")] = raw
+                    every[Release(sha256, Digest(""), "", error.what)] = raw
 
         # Digits are most likely those of a SHA-256; to compare keys, every release is read.
         await each([name for name in names if name.startswith(digits)] or names, one)
         return {release: raw for release, raw in every.items() if release.matches(digits)}
 
-    def take(self, raw: bytes) -> Record:
-        """Bring a release into the store, in the place of another artifact of its key. Raises OSError, too."""
+    def _judged(self, sha256: str, raw: bytes) -> tuple[Statement, str]:
         read, signer = statement.judged(raw, None, self.settings.trust)
+        if (other := package_of(read.files)) != sha256:
+            raise RefusedError("other package", f"the record is that of the package {other}")
+        return read, signer
+
+    def take(self, release: Release, raw: bytes) -> Record:
+        """Bring a release into the store, in the place of another artifact of its key. Raises OSError, too."""
+        read, signer = self._judged(release.sha256, raw)
         record = replace(read.record, origin={"remote": self.shown, "signer": signer})
         self._store.use(record.digest)
         with self._store.adding():
@@ -63,7 +69,7 @@ class ReleaseTier(Tier):
 
     def keep(self, release: Release, record: Record) -> None:
         """Write a release whose files are in the store, unless the remote has it. Raises UserError and OSError."""
-        self._background.run(self._pushes.release(_name(release.sha256), record, release.recipe))
+        self._background.run(self._pushes.release(_name(release.sha256), record, release))
 
     def forget(self, release: Release) -> None:
         """Remove a release: a later collection removes its blobs."""

@@ -55,7 +55,7 @@ def taken(tier_of):
         tier, store = tier_of(remote, name)
         found = tier.releases(release.sha256[:10])
         assert list(found) == [release]
-        record = tier.take(found[release])
+        record = tier.take(release, found[release])
         tier.close()
         assert released.sha256_of(store.root, record) == release.sha256
         return record.files
