@@ -135,7 +135,7 @@ def test_a_rollout_waits_and_a_pod_has_time_to_end():
     assert spec["strategy"]["rollingUpdate"] == {"maxUnavailable": 0, "maxSurge": 1}
     assert "replicas" not in spec  # the autoscaler's number would be reset at each apply
     [asleep] = re.findall(r"sleep (\d+);", str(containers(spec["template"]["spec"])["proxy"]["lifecycle"]))
-    [waits] = set(re.findall(r"(?:proxy|grpc)_read_timeout (\d+)s;", proxy.nginx()))
+    [waits] = re.findall(r"worker_shutdown_timeout (\d+)s;", proxy.nginx())
     exit_timeout = 30  # Triton's default of --exit-timeout-secs
     assert spec["template"]["spec"]["terminationGracePeriodSeconds"] > int(asleep) + int(waits) + exit_timeout
 
@@ -190,6 +190,8 @@ def test_compose_ends_the_proxy_before_triton_and_neither_owns_the_network_of_th
     assert services["network"]["entrypoint"] == ["sleep", "infinity"]
     assert {services[name]["network_mode"] for name in ("triton", "proxy")} == {"service:network"}
     assert services["proxy"]["depends_on"] == ["triton"]
+    [waits] = re.findall(r"worker_shutdown_timeout (\d+)s;", proxy.nginx())
+    assert int(services["proxy"]["stop_grace_period"].removesuffix("s")) > int(waits)
     assert (services["proxy"]["stop_signal"], services["triton"].get("depends_on")) == ("SIGQUIT", None)
 
 
