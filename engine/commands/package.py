@@ -56,26 +56,31 @@ def run(arguments: argparse.Namespace) -> Exit:
         raise UsageError(
             "--manifests needs --push REGISTRY", hint="the package's own folder has manifests without a digest"
         )
+    below = arguments.manifests or Path("deploy")
+    if arguments.push and (file := next((each for each in (below, *below.parents) if each.is_file()), None)):
+        raise UsageError(f"--manifests: {file} is a file", hint="name a folder, which need not exist")
     if arguments.image or arguments.push:
         package_image.builder()  # no image is an error before any build
     finished = build(arguments, api.session(arguments.recipes, **options.reading(arguments)))
     if finished.exit != Exit.OK:
         return finished.exit
     rows = []
-    for variant, folder in finished.packages.items():
-        row = {"recipe": variant, "package": str(folder)}
-        if arguments.image or arguments.push:
-            row["image"] = package_image.build(folder)
-        if arguments.push:
-            manifests = (arguments.manifests or Path("deploy")) / variant
-            row |= {"image": package_image.push(folder, row["image"], arguments.push), "manifests": str(manifests)}
-            package_image.write_manifests(folder, manifests, row["image"])
-        rows.append(row)
-        if not arguments.json:
-            labels = {"image": ": the image ", "manifests": ", manifests in "}
-            print(folder, *(f"{label}{row[key]}" for key, label in labels.items() if key in row), sep="")
-    if arguments.json:
-        print(json.dumps(rows, ensure_ascii=False, indent=1))
+    try:
+        for variant, folder in finished.packages.items():
+            row = {"recipe": variant, "package": str(folder)}
+            if arguments.image or arguments.push:
+                row["image"] = package_image.build(folder)
+            if arguments.push:
+                row |= {"image": package_image.push(folder, row["image"], arguments.push)}
+                row |= {"manifests": str(below / variant)}
+                package_image.write_manifests(folder, below / variant, row["image"])
+            rows.append(row)
+            if not arguments.json:
+                labels = {"image": ": the image ", "manifests": ", manifests in "}
+                print(folder, *(f"{label}{row[key]}" for key, label in labels.items() if key in row), sep="")
+    finally:  # an image that fails hides none that was pushed before it
+        if arguments.json:
+            print(json.dumps(rows, ensure_ascii=False, indent=1))
     return Exit.OK
 
 

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from engine import digest
 from engine.client.curl import curl_line
 from engine.client.model_metadata import ModelMetadata, entries
 from engine.kit.triton import config as configs
@@ -35,9 +36,14 @@ kubectl apply -f kserve.yaml            # or KServe's InferenceService
 
 Clients use port 8000 for HTTP, and 8001 for gRPC. The limits are those of the proxy, `nginx.conf`.
 Without `recipe`: `docker build --tag REGISTRY/NAME:TAG .`, push it, and write its digest into the manifests."""
+_LONGEST_NAME = 63 - len("-predictor-default")
+"""The longest name of a Service is a DNS label; KServe makes one with this end. Source: RFC 1035, 2.3.4."""
+_LABEL = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
+_DIGEST_LENGTH = 8
+# nginx-light of Ubuntu 22.04 has neither limit_conn nor limit_req.
 _NGINX = (
     "RUN apt-get update \\",
-    " && apt-get install --yes --no-install-recommends nginx-light \\",
+    " && apt-get install --yes --no-install-recommends nginx-core \\",
     " && rm -rf /var/lib/apt/lists/*",
 )
 
@@ -76,7 +82,7 @@ def write(out: Path, name: str, *, image: str | None, origin: PackageOrigin) -> 
         (out / "README.md").write_text(_readme(entry, needs, origin, no_image=str(lacking)), "utf-8")
         return
     deployment = Deployment(
-        name=name.replace("_", "-").replace(".", "-").lower(),
+        name=dns_name(name),
         gpu=bool(needs.gpu),
         size=sum(path.stat().st_size for path in out.rglob("*") if path.is_file()),
         command=("tritonserver", f"--model-repository={MODELS}", *of_needs(needs, MODELS)),
@@ -99,6 +105,21 @@ def write(out: Path, name: str, *, image: str | None, origin: PackageOrigin) -> 
         (out / file).write_text(text, "utf-8")
 
 
+def dns_name(model: str) -> str:
+    """Return the name of a model's objects in Kubernetes, which is also that of its image: a DNS label.
+
+    Underscores become dashes. Where more than that is lost, a digest of the model's name stands at the end, also where
+    that name itself has dashes: so two models never get the same name.
+    """
+    label = model.replace("_", "-")
+    if _LABEL.fullmatch(label) and "-" not in model and len(label) <= _LONGEST_NAME:
+        return label
+    label = re.sub(r"[^a-z0-9]+", "-", model.lower()).strip("-")
+    label = label if label[:1].isalpha() else f"model-{label}"
+    kept = label[: _LONGEST_NAME - _DIGEST_LENGTH - 1].strip("-")
+    return f"{kept}-{digest.of_bytes(model.encode())[:_DIGEST_LENGTH]}"
+
+
 def _dockerfile(base: ImageTag, needs: Needs, command: Sequence[str]) -> str:
     """Return the Dockerfile of an image that has the server and the proxy, for a user without root.
 
@@ -107,7 +128,7 @@ def _dockerfile(base: ImageTag, needs: Needs, command: Sequence[str]) -> str:
     """
     words = " \\\n      ".join(shlex.quote(line) for line in sorted(needs.requirements))
     install = [f"RUN pip install --no-cache-dir \\\n      {words}"] if words else []
-    probe = json.dumps(["python3", f"{MODELS}/{PROBE}"])
+    probe = f"--timeout={manifests.LIVENESS_SECONDS}s CMD {json.dumps(manifests.LIVENESS)}"
     closed = closing("$(cat /proc/sys/kernel/random/uuid)", base.release)
     alone = " ".join(["exec", shlex.join(command), *closed])
     lines = [
@@ -117,11 +138,12 @@ def _dockerfile(base: ImageTag, needs: Needs, command: Sequence[str]) -> str:
         "# hadolint ignore=DL3008",
         *_NGINX,
         *install,
-        f"COPY . {MODELS}",
+        "# A package may be written under a umask of 077. Docker's builder before BuildKit has no --chmod.",
+        f"COPY --chmod=755 . {MODELS}",
         f"USER {manifests.USER}",
         "# Triton's HTTP, gRPC and metrics for Prometheus; the proxy's HTTP and gRPC.",
         "EXPOSE 8000 8001 8002 8080 8081",
-        f"HEALTHCHECK --start-period=120s --interval=10s --timeout=10s CMD {probe}",
+        f"HEALTHCHECK --start-period=120s --interval=10s {probe}",
         f"CMD {json.dumps(['sh', '-c', alone])}",
     ]
     return "\n".join(lines) + "\n"

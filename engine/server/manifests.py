@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import textwrap
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,13 +28,22 @@ _OUTSIDE = {"http": 8000, "grpc": 8001, "metrics": 8002}
 """The ports of the Service and of Compose: Triton's usual ones, whatever stands behind them."""
 _LOOPBACK = ("--http-address=127.0.0.1", "--grpc-address=127.0.0.1", "--metrics-address=0.0.0.0")
 _NGINX = ("nginx", "-c", f"{MODELS}/{NGINX}", "-g", "daemon off;")
-_PROBE = {"exec": {"command": ["python3", f"{MODELS}/{PROBE}"]}}
+_PROBE = ("python3", f"{MODELS}/{PROBE}")
+_REQUEST_SECONDS = 35
+"""How long the liveness probe waits for a busy model: longer than the proxy waits for Triton (30 s, nginx.conf)."""
+LIVENESS = (*_PROBE, "--timeout", str(_REQUEST_SECONDS))
+LIVENESS_SECONDS = _REQUEST_SECONDS + 5
+_SICK_SECONDS = 5
+"""The end of a Triton that failed a probe. `preStop` runs then, too, and the proxy, for which it waits, does not end.
+
+Source: Kubernetes, the fields `preStop` of Lifecycle and `terminationGracePeriodSeconds` of Probe.
+"""
 _PID, _DRAINING = "/tmp/nginx.pid", "/tmp/draining"  # noqa: S108 - in the pod's volume
 _UNTIL_PROXY_ENDED = f"while [ -e {_PID} ]; do sleep 0.5; done"
 _ENDPOINT_SECONDS = 15
 """How long the proxy takes new connections after its pod began to end: until every node knows the new endpoints."""
 _GRACE_SECONDS = 90
-"""The end of a pod: `_ENDPOINT_SECONDS`, 30 s for the last answer (nginx.conf), 30 s for Triton's exit, and room."""
+"""The end of a pod: `_ENDPOINT_SECONDS`, 40 s for the last answer and for streams, 30 s for Triton's exit, and room."""
 _WIDTH = 120
 _MEBIBYTE = 1 << 20
 _SERVER_MEBIBYTES = 2048
@@ -79,9 +89,13 @@ class Deployment:
 
 
 def compose(deployment: Deployment) -> str:
-    """Return compose.yaml: `docker compose up` builds the image, and serves it behind the proxy."""
-    both: dict[str, Any] = {
-        "build": ".",
+    """Return compose.yaml: `docker compose up` builds the image, and serves it behind the proxy.
+
+    Compose starts a service after those that it depends on, and stops it before them. A service of the others' network
+    depends on the owner of that network, and loses it for good when the owner's container ends: so the owner does
+    nothing else. Sources: Compose's documentation, "Control startup and shutdown order"; docker/compose#10263.
+    """
+    each: dict[str, Any] = {
         "image": f"{deployment.name}:{LOCAL_TAG}",
         "read_only": True,
         "tmpfs": ["/tmp"],  # noqa: S108 - a folder in the container
@@ -90,23 +104,23 @@ def compose(deployment: Deployment) -> str:
         "restart": "unless-stopped",
     }
     ports = [f"{_OUTSIDE[name]}:{port}" for name, port in _PORTS.items()]
-    quit_ = {"stop_signal": "SIGQUIT", "stop_grace_period": "45s"}
-    proxy = {**both, "entrypoint": list(_NGINX), "ports": ports, **quit_, "healthcheck": {"disable": True}}
-    triton = {
-        **both,
-        "command": [*deployment.command, *_LOOPBACK],
-        "network_mode": "service:proxy",
-        "shm_size": "1gb",
-    }
+    unchecked = {"healthcheck": {"disable": True}}
+    shared = {"network_mode": "service:network"}
+    network = {**each, "entrypoint": ["sleep", "infinity"], "ports": ports, "stop_signal": "SIGKILL", **unchecked}
+    triton = {"build": ".", **each, "command": [*deployment.command, *_LOOPBACK], **shared, "shm_size": "1gb"}
+    quit_ = {"depends_on": ["triton"], "stop_signal": "SIGQUIT", "stop_grace_period": "45s"}
+    proxy = {**each, "entrypoint": list(_NGINX), **shared, **quit_, **unchecked}
     if deployment.gpu:
         device = {"driver": "nvidia", "count": 1, "capabilities": ["gpu"]}
         triton["deploy"] = {"resources": {"reservations": {"devices": [device]}}}
     about = """
         docker compose up
-        Clients reach the proxy. Triton shares its network; but for its metrics, it listens on loopback alone.
+        Clients reach the proxy. Triton listens on loopback alone, but for its metrics.
+        `network` holds the network of both, so each of them may restart. `docker compose stop` stops the proxy first,
+        which answers what it has taken, and then Triton.
         shm_size: Python models pass tensors through /dev/shm.
     """
-    return _text((about, {"services": {"proxy": proxy, "triton": triton}}))
+    return _text((about, {"services": {"network": network, "triton": triton, "proxy": proxy}}))
 
 
 def kubernetes(deployment: Deployment) -> str:
@@ -130,6 +144,7 @@ def _deployment(deployment: Deployment) -> Document:
         needs room (and a GPU) for one more. The memory limit is a start: measure your load, and replace it.
         A pod ends in this order. The proxy answers, and tells clients to connect anew, until every node knows the new
         endpoints. Then it takes no connection, and answers what it has taken. Triton ends last.
+        A Triton that fails a probe gets its own, short time to end: its proxy does not end, and is not waited for.
         The volume `shm` is /dev/shm, through which Python models pass tensors. It counts as memory of `triton`.
     """
     labels = {"app": deployment.name}
@@ -200,7 +215,11 @@ def _autoscaler(deployment: Deployment) -> Document:
 
 def service_monitor(deployment: Deployment) -> str:
     """Return servicemonitor.yaml, a file of its own: a cluster without Prometheus' operator refuses the kind."""
-    about = "kubectl apply -f servicemonitor.yaml, where the operator of Prometheus runs"
+    about = """
+        kubectl apply -f servicemonitor.yaml, where the operator of Prometheus runs
+        A Prometheus reads only what its `serviceMonitorSelector` selects. That of the chart kube-prometheus-stack wants
+        the label `release: NAME`, with the name of its release: add it here.
+    """
     endpoints = [{"port": "metrics", "interval": "15s"}]
     spec = {"selector": {"matchLabels": {"app": deployment.name}}, "endpoints": endpoints}
     return _text(_document(about, "monitoring.coreos.com/v1", "ServiceMonitor", deployment, spec))
@@ -210,8 +229,9 @@ def kserve(deployment: Deployment) -> str:
     """Return kserve.yaml: an InferenceService whose predictor is the image.
 
     Sources: knative/serving, pkg/apis/serving/fieldmask.go and k8s_validation.go, for one port in all containers with
-    the name `http1` or `h2c`, no `lifecycle`, and no probe of a container without the port; kserve/kserve, predictor.go
-    and predictor_custom.go, for `kserve-container` as the first container.
+    the name `http1` or `h2c`, no `lifecycle`, no probe of a container without the port, and in older releases no
+    `terminationGracePeriodSeconds` of a probe; kserve/kserve, predictor.go and predictor_custom.go, for
+    `kserve-container` as the first container.
     """
     about = f"""
         kubectl apply -f kserve.yaml
@@ -219,12 +239,14 @@ def kserve(deployment: Deployment) -> str:
         Knative takes one port, which is the proxy's: clients use HTTP. For gRPC in its place write `name: h2c`,
         `containerPort: 8081`, and the readiness probe `grpc: {{port: 8081}}`.
         Knative itself lets a pod answer what it has taken, and refuses `lifecycle`. In KServe's mode Standard, copy
-        `lifecycle` and `terminationGracePeriodSeconds` from kubernetes.yaml: else a rollout loses requests.
+        `lifecycle` and each `terminationGracePeriodSeconds` from kubernetes.yaml: else a rollout loses requests.
     """
     triton, proxy = _triton(deployment), _proxy(deployment)
     for container in (triton, proxy):
         del container["lifecycle"], container["ports"]
     del proxy["readinessProbe"]
+    for probe in ("startupProbe", "livenessProbe"):
+        del triton[probe]["terminationGracePeriodSeconds"]
     port = _PORTS["http"]
     triton |= {"name": "kserve-container", "ports": [{"name": "http1", "containerPort": port}], **_readiness(port)}
     predictor = {"predictor": _pod([triton, proxy])}
@@ -254,8 +276,8 @@ def _triton(deployment: Deployment) -> dict[str, Any]:
         "image": deployment.image,
         "args": [*deployment.command, *_LOOPBACK],
         "ports": [{"name": "metrics", "containerPort": _PORTS["metrics"]}],
-        "startupProbe": {**_PROBE, "periodSeconds": 5, "timeoutSeconds": 10, "failureThreshold": 60},
-        "livenessProbe": {**_PROBE, "periodSeconds": 5, "timeoutSeconds": 10, "failureThreshold": 2},
+        "startupProbe": _probe(_PROBE, timeout=10, failures=60),
+        "livenessProbe": _probe(LIVENESS, timeout=LIVENESS_SECONDS, failures=2),
         "lifecycle": _before_stop(_UNTIL_PROXY_ENDED),
         "resources": {
             "requests": {"cpu": "1", "memory": deployment.memory, "ephemeral-storage": "256Mi"},
@@ -282,6 +304,17 @@ def _proxy(deployment: Deployment) -> dict[str, Any]:
         },
         "securityContext": _SECURITY,
         "volumeMounts": [{"name": "tmp", "mountPath": "/tmp"}],  # noqa: S108 - in the container
+    }
+
+
+def _probe(command: Sequence[str], *, timeout: int, failures: int) -> dict[str, Any]:
+    """Return a probe of Triton that runs a command every five seconds. `timeout` is in seconds."""
+    return {
+        "exec": {"command": [*command]},
+        "periodSeconds": 5,
+        "timeoutSeconds": timeout,
+        "failureThreshold": failures,
+        "terminationGracePeriodSeconds": _SICK_SECONDS,
     }
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import shlex
 import tempfile
@@ -19,7 +18,8 @@ from engine.server.installation import Lacking
 BUILDERS = (*container.TOOLS, "buildah")
 _TAG_LENGTH = 12
 _LINES = 5
-_DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
+_DIGEST = re.compile(r"(?:^|digest: )(sha256:[0-9a-f]{64})\b")
+"""As podman and buildah write it into a file, and as docker ends a push: TAG: digest: DIGEST size: BYTES."""
 
 
 def builder() -> str:
@@ -56,21 +56,18 @@ def push(folder: Path, name: str, registry: str) -> str:
     tagged = f"{address}:{digest.of_file(folder / BILL)[:_TAG_LENGTH]}"
     _run([program, "tag", name, tagged], f"cannot tag the image {name}")
     failed = f"cannot push {tagged}"
-    if Path(program).name == "docker":
-        _run([program, "push", tagged], failed)
-        answer = _run([program, "image", "inspect", "--format", "{{json .RepoDigests}}", tagged], failed)
-        # Docker leaves out the host of its own registry.
-        names = {address, address.removeprefix("docker.io/"), address.removeprefix("docker.io/library/")}
-        output = "".join(each for each in json.loads(answer) or [] if each.partition("@")[0] in names)
+    # A program with the name docker may be podman, which tells the digest in a file alone.
+    if Path(program).name == "docker" and "podman" not in _run([program, "--version"], failed):
+        output = _run([program, "push", tagged], failed)
     else:
-        with tempfile.TemporaryDirectory() as scratch:
-            file = Path(scratch, "digest")
-            _run([program, "push", "--digestfile", str(file), tagged], failed)
-            output = file.read_text("utf-8")
+        with tempfile.NamedTemporaryFile() as file:
+            _run([program, "push", "--digestfile", file.name, tagged], failed)
+            output = Path(file.name).read_text("utf-8")
     match = _DIGEST.search(output)
     if match is None:
-        raise StepError(f"{Path(program).name} does not tell the digest of {tagged}", [output], "look it up there")
-    return f"{address}@{match[0]}"
+        lines = output.splitlines()[-_LINES:]
+        raise StepError(f"{Path(program).name} does not tell the digest of {tagged}", lines, "look it up there")
+    return f"{address}@{match[1]}"
 
 
 def write_manifests(folder: Path, out: Path, address: str) -> None:

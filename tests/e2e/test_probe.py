@@ -22,6 +22,7 @@ from engine.kit.triton import served
 from engine.kit.triton.served import probe as served_probe
 from engine.kit.triton.served.probe import Probe, processes
 from engine.kit.triton.serving import Serving
+from engine.server import manifests
 from engine.server.health import ServerWatch
 from engine.steps.package import Package
 
@@ -151,6 +152,18 @@ def test_a_busy_server_is_not_called_dead(server, package):
         busy = probe(package, server, "--timeout", "2")
         assert (busy.returncode, busy.stdout) == (0, "")
         assert set(answers) == {200}
+
+
+def test_a_request_that_takes_longer_than_a_probe_waits_as_a_rule_does_not_fail_that_of_the_manifests(server, package):
+    words = manifests.LIVENESS[2:]
+    body = json.dumps({"inputs": [{"name": "seconds", "shape": [1], "datatype": "FP32", "data": [9]}]}).encode()
+    with ThreadPoolExecutor(1) as client:
+        answer = client.submit(urllib.request.urlopen, f"http://{server.http}/v2/models/slow/infer", body, 60)
+        time.sleep(0.2)
+        assert probe(package, server, "slow").stdout == "slow: no answer within 5 s\n"
+        patient = probe(package, server, *words, "slow")
+        assert not answer.done() or answer.result().status == 200
+    assert (patient.returncode, patient.stdout) == (0, "")
 
 
 def test_a_server_that_is_not_there_fails_the_probe(package, server):

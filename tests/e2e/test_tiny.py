@@ -126,6 +126,13 @@ def test_the_package_is_named_and_its_image_built_by_docker(project, tmp_path):
     assert f"image: {image}" in (project.folder / "deploy" / "tiny" / "kubernetes.yaml").read_text()
     assert "write HOST[:PORT][/FOLDER]" in project("package", "r.yaml", "--push", "https://r", expect=2).stderr
     assert "--manifests needs --push" in project("package", "r.yaml", "--manifests", "m", expect=2).stderr
+    to_file = project("package", "r.yaml", "--push", "r.example.com", "--manifests", "r.yaml/m", expect=2)
+    assert "--manifests: r.yaml is a file" in to_file.stderr
+    write(project, RECIPE.replace("name: tiny", "name: tiny2"), "other.yaml")
+    (home / "denied").write_text("tiny2-text")
+    both = project("package", "r.yaml", "other.yaml", "--push", "registry.example.com/ml", "--json", expect=1)
+    assert [row["image"] for row in json.loads(both.stdout)] == [image]
+    assert "docker cannot push registry.example.com/ml/tiny2-text:" in both.stderr
     (home / "silent").touch()
     failed = project("package", "r.yaml", "--image", expect=1)
     assert "no image can be built on this machine" in failed.stderr

@@ -1,5 +1,6 @@
 """The files with which a package is deployed: of a CPU package, of a GPU package, and where no image is known."""
 
+import re
 import shutil
 import subprocess
 import sys
@@ -57,6 +58,17 @@ def test_the_image_has_an_exact_tag_and_no_root_and_that_of_a_mirror_is_built_on
     assert f"FROM {mirror}" in (tmp_path / "out" / "Dockerfile").read_text().splitlines()
 
 
+def test_the_user_of_the_image_may_read_files_that_nobody_else_may(package):
+    copies = [line for line in (package / "Dockerfile").read_text().splitlines() if line.startswith("COPY ")]
+    assert copies == ["COPY --chmod=755 . /models"]
+
+
+def test_the_image_has_the_nginx_whose_limits_the_proxy_uses(package):
+    """nginx-light of Ubuntu 22.04, the base of Triton's images up to 24.10, lacks limit_conn and limit_req."""
+    assert "limit_conn" in (package / "nginx.conf").read_text()
+    assert " nginx-core " in (package / "Dockerfile").read_text()
+
+
 def test_the_package_has_the_proxy_and_the_manifests_of_its_own_server(package):
     assert (package / "nginx.conf").read_text() == proxy.nginx(
         of_one_client=64, rate=2000, body="4m", models="(my_net)"
@@ -69,6 +81,42 @@ def test_the_package_has_the_proxy_and_the_manifests_of_its_own_server(package):
         paths = [word for word in str(container).replace("'", " ").split() if word.startswith("/models/")]
         assert paths
         assert all((package / path.removeprefix("/models/")).is_file() for path in paths)
+
+
+NAMES = {
+    "net": "net",
+    "my_net": "my-net",
+    "my-net": "my-net-",
+    "MY_net": "my-net-",
+    "my.net": "my-net-",
+    "My-net": "my-net-",
+    "a_": "a-",
+    "a--": "a-",
+    "2fast": "model-2fast-",
+    "model_2fast": "model-2fast",
+    "a__b": "a--b",
+    "a_-b": "a-b-",
+    "_": "model-",
+    "-": "model-",
+    "a" * 71: "a" * 36 + "-",
+    "a" * 45: "a" * 45,
+    "a" * 46: "a" * 36 + "-",
+    "a" * 35 + "_" + "b" * 20: "a" * 35 + "-",
+    "größe": "gr-e-",
+}
+"""The name of a model, and how that of its objects begins; where it ends with a dash, a digest follows."""
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_each_model_gets_a_name_that_services_and_kserve_take(name):
+    label = deployable.dns_name(name)
+    assert re.fullmatch(r"[a-z]([-a-z0-9]*[a-z0-9])?", label)
+    assert len(f"{label}-predictor-default") <= 63
+    assert re.fullmatch(NAMES[name] + "[0-9a-f]{8}" * NAMES[name].endswith("-"), label)
+
+
+def test_no_two_models_get_the_same_name():
+    assert len({deployable.dns_name(name) for name in NAMES}) == len(NAMES) > 10
 
 
 def test_a_package_for_a_gpu_requests_one():

@@ -135,16 +135,33 @@ def test_a_rollout_waits_and_a_pod_has_time_to_end():
     assert spec["strategy"]["rollingUpdate"] == {"maxUnavailable": 0, "maxSurge": 1}
     assert "replicas" not in spec  # the autoscaler's number would be reset at each apply
     [asleep] = re.findall(r"sleep (\d+);", str(containers(spec["template"]["spec"])["proxy"]["lifecycle"]))
-    [waits] = set(re.findall(r"(?:proxy|grpc)_read_timeout (\d+)s;", proxy.nginx()))
+    [waits] = re.findall(r"worker_shutdown_timeout (\d+)s;", proxy.nginx())
     exit_timeout = 30  # Triton's default of --exit-timeout-secs
     assert spec["template"]["spec"]["terminationGracePeriodSeconds"] > int(asleep) + int(waits) + exit_timeout
+
+
+def test_a_triton_that_fails_a_probe_does_not_wait_for_its_proxy_which_goes_on():
+    spec = of_kind("Deployment")["template"]["spec"]
+    triton = containers(spec)["triton"]
+    assert "while [ -e /tmp/nginx.pid ]" in str(triton["lifecycle"]["preStop"])
+    periods = [triton[probe]["terminationGracePeriodSeconds"] for probe in ("startupProbe", "livenessProbe")]
+    assert max(periods) < 10 < spec["terminationGracePeriodSeconds"]
+
+
+def test_a_request_that_the_proxy_waits_for_does_not_fail_the_liveness_probe():
+    [waits] = set(re.findall(r"(?:proxy|grpc)_read_timeout (\d+)s;", proxy.nginx()))
+    for spec in pod_specs().values():
+        probe = spec["containers"][0]["livenessProbe"]
+        command = probe["exec"]["command"]
+        assert int(waits) < int(command[command.index("--timeout") + 1]) < probe["timeoutSeconds"]
 
 
 def test_no_image_is_latest_and_none_can_be_pulled_by_accident():
     images = [each["image"] for spec in pod_specs().values() for each in spec["containers"]]
     assert images == ["registry.invalid/my-net:not-pushed"] * 4
     composed = yaml.safe_load(manifests.compose(DEPLOYMENT))["services"]
-    assert [each["image"] for each in composed.values()] == ["my-net:local"] * 2
+    assert [each["image"] for each in composed.values()] == ["my-net:local"] * 3
+    assert [each.get("build") for each in composed.values()] == [None, ".", None]  # one image, built once
 
 
 def test_knative_and_kserve_take_the_pod():
@@ -156,16 +173,26 @@ def test_knative_and_kserve_take_the_pod():
     assert first["readinessProbe"]["httpGet"]["port"] == first["ports"][0]["containerPort"] == 8080
     assert not any(key.endswith("Probe") for each in others for key in each)
     assert not any("lifecycle" in each for each in spec["containers"])
+    assert "terminationGracePeriodSeconds" not in str(spec)
     assert spec.keys() == {"automountServiceAccountToken", "enableServiceLinks", "containers", "volumes"}
     assert {"shm", "tmp"} == {mount["name"] for each in spec["containers"] for mount in each["volumeMounts"]}
 
 
-def test_compose_publishes_the_proxy_alone_and_gives_triton_its_network_and_shared_memory():
-    both = yaml.safe_load(manifests.compose(DEPLOYMENT))["services"]
-    assert both["proxy"]["ports"] == ["8000:8080", "8001:8081", "8002:8002"]
-    assert both["triton"]["network_mode"] == "service:proxy"
-    assert both["triton"]["shm_size"] == "1gb"
-    assert "ports" not in both["triton"]
+def test_compose_publishes_the_proxy_and_metrics_and_gives_triton_its_shared_memory():
+    services = yaml.safe_load(manifests.compose(DEPLOYMENT))["services"]
+    ports_of = {name: each["ports"] for name, each in services.items() if "ports" in each}
+    assert ports_of == {"network": ["8000:8080", "8001:8081", "8002:8002"]}
+    assert services["triton"]["shm_size"] == "1gb"
+
+
+def test_compose_ends_the_proxy_before_triton_and_neither_owns_the_network_of_the_other():
+    services = yaml.safe_load(manifests.compose(DEPLOYMENT))["services"]
+    assert services["network"]["entrypoint"] == ["sleep", "infinity"]
+    assert {services[name]["network_mode"] for name in ("triton", "proxy")} == {"service:network"}
+    assert services["proxy"]["depends_on"] == ["triton"]
+    [waits] = re.findall(r"worker_shutdown_timeout (\d+)s;", proxy.nginx())
+    assert int(services["proxy"]["stop_grace_period"].removesuffix("s")) > int(waits)
+    assert (services["proxy"]["stop_signal"], services["triton"].get("depends_on")) == ("SIGQUIT", None)
 
 
 class Upstream(http.server.BaseHTTPRequestHandler):
@@ -191,7 +218,7 @@ class Upstream(http.server.BaseHTTPRequestHandler):
 def drained(tmp_path_factory):
     """An nginx that takes one request at once: its port, what the manifests run before it ends, and its process."""
     if pods.NGINX is None:
-        pytest.skip("nginx is not installed (apt: nginx-light)")
+        pytest.skip("nginx is not installed (apt: nginx-core)")
     upstream = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Upstream)
     threading.Thread(target=upstream.serve_forever).start()
     free = ports.free()

@@ -1,6 +1,5 @@
 """The image of a package: built, pushed, and named by the digest that the registry gave."""
 
-import json
 import shutil
 
 import fake_docker
@@ -69,14 +68,22 @@ def test_an_image_is_pushed_under_a_tag_of_its_own_and_named_by_the_digest_of_th
     assert fake_docker.calls(docker)[-1]["words"][-1] != tag[2]
 
 
-def test_the_name_that_docker_shortens_is_found(docker, package):
+@pytest.mark.parametrize("registry", ["docker.io/me", "index.docker.io/me"])
+def test_the_digest_is_that_of_the_push_under_whatever_name_docker_lists_the_image(docker, package, registry):
     name = package_image.build(package)
-    assert package_image.push(package, name, "docker.io/me") == f"docker.io/me/my-net@{fake_docker.DIGEST}"
+    assert package_image.push(package, name, registry) == f"{registry}/my-net@{fake_docker.DIGEST}"
+
+
+def test_podman_under_the_name_of_docker_tells_the_digest_in_a_file(docker, package):
+    (docker / "podman").touch()
+    name = package_image.build(package)
+    assert package_image.push(package, name, "r.example.com") == f"r.example.com/my-net@{fake_docker.DIGEST}"
+    assert fake_docker.calls(docker)[-1]["words"][:2] == ["push", "--digestfile"]
 
 
 def test_a_push_that_fails_or_tells_no_digest_is_an_error(docker, package):
     name = package_image.build(package)
-    (docker / "digests").write_text(json.dumps(["other.example.com/my-net@sha256:" + "0" * 64]))
+    (docker / "quiet").touch()
     with pytest.raises(StepError, match=r"docker does not tell the digest of r\.example\.com/my-net:"):
         package_image.push(package, name, "r.example.com")
     (docker / "offline").touch()

@@ -2,7 +2,8 @@
 
 There is no container: what docker itself does is not tested. FAKE_DOCKER is a folder: `calls` gets a line of JSON for
 each call, `images` has the images that are here, a line each.
-`digests` has what it tells of pushed images. Under the name podman or buildah it is one of these.
+With the file `podman` it is podman, which tells a digest only in a file. Under the name podman or buildah it is one
+of these. `denied` has the name of an image that the registry refuses; with `quiet`, docker tells no digest.
 """
 
 import json
@@ -22,26 +23,26 @@ def main(words):
     images = (HOME / "images").read_text().splitlines() if (HOME / "images").exists() else []
     if words[0] == "info" and (HOME / "silent").exists():
         sys.exit("Cannot connect to the daemon")
-    if words[:3] == ["image", "inspect", "--format"]:
-        print(digests(words[-1]))
-        return
+    is_podman = (HOME / "podman").exists()
+    if words == ["--version"]:
+        print("podman version 4.9.3" if is_podman else "Docker version 27.3.1, build ce12230")
     if words[:2] == ["image", "inspect"]:
         sys.exit(0 if words[2] in images else "no such image")
     if words[0] in ("pull", "build", "push") and (HOME / "offline").exists():
         sys.exit("no route to host")
+    if words[0] == "push" and (HOME / "denied").exists() and f"/{(HOME / 'denied').read_text()}:" in words[-1]:
+        sys.exit("denied: requested access to the resource is denied")
     if words[:2] == ["push", "--digestfile"]:
         Path(words[2]).write_text(DIGEST)
+    elif words[0] == "push" and not is_podman:
+        layer = f"layer sha256:{'cd' * 32}: Pushed"
+        print(
+            layer if (HOME / "quiet").exists() else f"{layer}\n{words[-1].rpartition(':')[2]}: digest: {DIGEST} size: 1"
+        )
     if words[0] in ("pull", "build"):
         (HOME / "images").write_text("\n".join([*images, words[1] if words[0] == "pull" else words[2]]))
     if words[0] == "run":
         run(words)
-
-
-def digests(image):
-    """Return RepoDigests of a pushed image: docker leaves out the host of its own registry."""
-    written = HOME / "digests"
-    name = image.rpartition(":")[0].removeprefix("docker.io/")
-    return written.read_text() if written.exists() else json.dumps([f"elsewhere/{name}@sha256:0", f"{name}@{DIGEST}"])
 
 
 def run(words):

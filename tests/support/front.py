@@ -29,7 +29,7 @@ def nginx(server: Server, folder: Path, **limits: int) -> Iterator[Front]:
     """Start nginx; `limits` are those of `proxy.nginx`."""
     program = shutil.which("nginx", path="/usr/sbin:/usr/bin:/usr/local/bin")
     if program is None:
-        pytest.skip("nginx is not installed (apt: nginx-light)")
+        pytest.skip("nginx is not installed (apt: nginx-core)")
     free = ports.free()
     port, grpc = free.http, f"127.0.0.1:{free.grpc}"
     listen = {"http": f"127.0.0.1:{port}", "grpc": grpc}

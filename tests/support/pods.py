@@ -55,7 +55,7 @@ class Pod:
 
     def __init__(self, package: Path, environment: Path, folder: Path) -> None:
         if NGINX is None:
-            pytest.skip("nginx is not installed (apt: nginx-light)")
+            pytest.skip("nginx is not installed (apt: nginx-core)")
         folder.mkdir(mode=0o755)
         self._folder = folder
         self._spec = pod_of(package)
