@@ -1,8 +1,8 @@
 """Proxy: the configuration of nginx in front of a Triton server: it lets the calls of clients through, no others."""
 
 # The text works with nginx 1.18 and later, as Ubuntu's and Debian's package nginx-core has it; nginx-light of Ubuntu
-# 22.04 lacks limit_conn and limit_req. nginx writes below /tmp only, so a user without root starts it in a container whose file system can only be read:
-# nginx -e stderr -c FILE -g 'daemon off;' (nginx 1.18 has no -e, and needs none).
+# 22.04 lacks limit_conn and limit_req. nginx writes below /tmp only, so a user without root starts it in a container
+# whose file system can only be read: nginx -e stderr -c FILE -g 'daemon off;' (nginx 1.18 has no -e, and needs none).
 
 from __future__ import annotations
 
