@@ -129,7 +129,6 @@ ABUSES: Mapping[str, Abuse] = {
     "gRPC, 1,000 settings": h2(frame(SETTINGS) * 1_000),
     "gRPC, 5,000 pings": h2(frame(PING, bytes(8)) * 5_000),
     "gRPC, headers that go on and on": h2(frame(HEADERS, fields(), stream=1) + frame(CONTINUATION, stream=1) * 999),
-    "gRPC, a window of no size": h2(frame(SETTINGS, struct.pack(">HI", 4, 0)), call(message(request()))),
     "gRPC, a frame of an unknown kind": h2(frame(99, os.urandom(99), stream=7)),
     "gRPC, a path outside": h2(call(b"", **{":path": "/../../etc/passwd"})),
     "a path of 20 kB": get("/v2/models/" + "a" * 20_000),
@@ -185,6 +184,7 @@ CANCELLED: Mapping[str, Abuse] = {
     "20 clients cancel": cancelled,
     "a deadline of no time": grpc_call("ModelInfer", request, timeout=0.0001),
     "rapid reset": rapid_reset,
+    "a client that takes no answer": h2(frame(SETTINGS, struct.pack(">HI", 4, 0)), call(message(request()))),
 }
 """Calls that end a Triton before 25.06, whose image lacks the pull requests 7840 and 8078 of its server."""
 
