@@ -36,6 +36,7 @@ def connected(address: str, *, namespace: str) -> tuple[Any, ClusterHead, str]:
         import ray
     except ImportError:
         raise UsageError("Ray is not installed", hint=f"{_INSTALL}, in the version of the cluster") from None
+    ray._private.worker._worker_logs_enabled = False  # Ray prints on stdout that a node is dead, whatever options it has
     head = ClusterHead.at(address)
     warning = "" if head.enter() else OPEN.format(address)
     for _ in range(_ATTEMPTS):
