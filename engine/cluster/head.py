@@ -43,9 +43,8 @@ class ClusterHead:
         place = where.removeprefix(SCHEME)
         host, _, port = place.rpartition(":")
         if not host or not port.isdigit() or int(port) > _LARGEST_PORT:
-            raise UsageError(
-                f"{where} is no address of a cluster", hint="--on ray://head:10001 names a host and a port"
-            )
+            example = "RAY_ADDRESS=head:6379" if address == "auto" else "--on ray://head:10001"
+            raise UsageError(f"{where} is no address of a cluster", hint=f"{example} names a host and a port")
         return cls(address, place, is_client_server=where.startswith(SCHEME))
 
     @property
