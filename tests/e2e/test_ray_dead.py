@@ -77,17 +77,6 @@ def test_a_head_that_dies_during_a_build_ends_it_within_half_a_minute(lab, how, 
     assert talk.count("error: ") == 1, talk
 
 
-def test_a_head_that_stops_between_jobs_does_not_keep_a_build_from_ending(lab):
-    with lab.laptop.start("build", RECIPE, "--on", lab.ray.address, "--json", stderr=subprocess.PIPE) as process:
-        while json.loads(process.stdout.readline())["event"] != "end":
-            pass
-        lab.harm("server stopped")
-        began = time.monotonic()
-        rest, talk = process.communicate(timeout=200)
-    assert time.monotonic() - began < _SECONDS
-    assert process.returncode in (1, 3), rest + talk  # 3: the rest of the build did not need the head
-
-
 @pytest.mark.parametrize("where", ["auto", "ray://"])
 @pytest.mark.parametrize("how", ["head killed", "server stopped"])
 def test_a_head_that_is_dead_before_a_build_ends_it_within_half_a_minute(lab, how, where):
