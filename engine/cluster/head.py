@@ -15,10 +15,14 @@ _ANSWER_SECONDS = 10.0
 """How long a head may take to answer before a build."""
 _SILENCE_SECONDS = 15.0
 """How long a head may be silent during a build: less than the minute after which Ray ends the whole program."""
+_CLIENT = "recipe"
 _MODE = "RAY_AUTH_MODE"
-_TOKENS = "RAY_AUTH_TOKEN, or ~/.ray/auth_token"
-_SILENT = ("UNAVAILABLE", "DEADLINE_EXCEEDED")
-_PLACE = "`ray get-auth-token` on the head prints it"
+_TOKENS = (
+    "RAY_AUTH_TOKEN, or the file of RAY_AUTH_TOKEN_PATH, or ~/.ray/auth_token, must have the token of the head: "
+    "`ray get-auth-token` there prints it"
+)
+_SILENT = ("UNAVAILABLE", "DEADLINE_EXCEEDED", "UNKNOWN")
+"""What a head answers that has died or stopped: UNKNOWN is the failure of a client server that has lost its GCS."""
 
 
 @dataclass(frozen=True)
@@ -39,9 +43,8 @@ class ClusterHead:
         place = where.removeprefix(SCHEME)
         host, _, port = place.rpartition(":")
         if not host or not port.isdigit() or int(port) > _LARGEST_PORT:
-            raise UsageError(
-                f"{where} is no address of a cluster", hint="--on ray://head:10001 names a host and a port"
-            )
+            example = "RAY_ADDRESS=head:6379" if address == "auto" else "--on ray://head:10001"
+            raise UsageError(f"{where} is no address of a cluster", hint=f"{example} names a host and a port")
         return cls(address, place, is_client_server=where.startswith(SCHEME))
 
     @property
@@ -62,14 +65,11 @@ class ClusterHead:
             raise UserError(
                 f"the cluster {self.shown} asks for a token",
                 [lack],
-                f"{_TOKENS}, must have the token of the head: {_PLACE}",
+                _TOKENS,
             )
         _set_mode("token")
         if self._status() == "UNAUTHENTICATED":
-            raise UserError(
-                f"the cluster {self.shown} has another token than this machine",
-                hint=f"{_TOKENS}, must have the token of the head: {_PLACE}",
-            )
+            raise UserError(f"the cluster {self.shown} has another token than this machine", hint=_TOKENS)
         return True
 
     def look(self) -> None:
@@ -89,10 +89,12 @@ class ClusterHead:
                 "docs/cluster.md",
             )
         if status not in ("OK", "UNAUTHENTICATED"):
+            ports = "`--ray-client-server-port` (10001)", "`--port` (6379)"
+            right, wrong = ports if self.is_client_server else reversed(ports)
             raise UserError(
-                f"what answers at {self.address} is no Ray client server",
+                f"what answers at {self.address} is no {'Ray client server' if self.is_client_server else 'head'}",
                 [f"{status}: {detail}"],
-                "the port is the one of `--ray-client-server-port` (10001), not of `--port`",
+                f"the port is the one of {right}, not of {wrong}",
             )
         return status
 
@@ -106,13 +108,13 @@ class ClusterHead:
         with init_grpc_channel(self.place, options=ray_constants.GLOBAL_GRPC_OPTIONS) as channel:
             call: Any
             if self.is_client_server:
-                call = ray_client_pb2_grpc.RayletDriverStub(channel).ClusterInfo
-                question = ray_client_pb2.ClusterInfoRequest(type=ray_client_pb2.ClusterInfoType.PING)
+                call = ray_client_pb2_grpc.RayletDriverStub(channel).KVExists  # it asks the GCS, as a ping does not
+                question = ray_client_pb2.KVExistsRequest(key=_CLIENT.encode())
             else:
                 call = gcs_service_pb2_grpc.NodeInfoGcsServiceStub(channel).CheckAlive
                 question = gcs_service_pb2.CheckAliveRequest()
             try:
-                call(question, timeout=seconds, wait_for_ready=waits)
+                call(question, timeout=seconds, wait_for_ready=waits, metadata=[("client_id", _CLIENT)])
             except grpc.RpcError as error:
                 if error.code() is grpc.StatusCode.DEADLINE_EXCEEDED:
                     return error.code().name, f"no answer within {seconds:.0f} s"
@@ -139,12 +141,19 @@ def _set_mode(mode: str) -> None:
 
 
 def _lack_of_token() -> str | None:
-    """Return why Ray has no token on this machine, or None."""
+    """Return why Ray has no token on this machine, or none that can be sent; or None."""
+    variables = ("RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH")
+    place = next((name for name in variables if os.environ.get(name)), "~/.ray/auth_token")
     try:
-        has_token = _raylet().AuthenticationTokenLoader.instance().has_token(ignore_auth_mode=True)
+        token = _raylet().AuthenticationTokenLoader.instance().get_raw_token(ignore_auth_mode=True)
+        is_sendable = token.isascii() and token.isprintable()
+    except UnicodeDecodeError:
+        token, is_sendable = "?", False
     except Exception as error:  # noqa: BLE001 - a file that cannot be read, for which Ray has several classes
-        return str(error)
-    return None if has_token else "this machine has none"
+        return str(error).partition(". Note: ")[0]
+    if not is_sendable:
+        return f"the token of {place} has a byte that no token has: a token is printable ASCII, in one line"
+    return None if token else "this machine has none"
 
 
 def _raylet() -> Any:

@@ -36,6 +36,8 @@ def connected(address: str, *, namespace: str) -> tuple[Any, ClusterHead, str]:
         import ray
     except ImportError:
         raise UsageError("Ray is not installed", hint=f"{_INSTALL}, in the version of the cluster") from None
+    # No option of Ray keeps the messages about dead nodes off stdout.
+    ray._private.worker._worker_logs_enabled = False  # noqa: SLF001
     head = ClusterHead.at(address)
     warning = "" if head.enter() else OPEN.format(address)
     for _ in range(_ATTEMPTS):

@@ -1,6 +1,7 @@
 """What is no head of a cluster, or a dead one, ends with one error before Ray's own connection waits for it."""
 
 import socket
+import threading
 import time
 from concurrent import futures
 from contextlib import contextmanager
@@ -32,6 +33,32 @@ def silent():
 
 
 @contextmanager
+def without_gcs():
+    """Answer pings as a Ray client server, and nothing else, as one does whose GCS is under SIGSTOP."""
+    import grpc
+
+    is_over = threading.Event()
+
+    class Pings(grpc.ServerInterceptor):
+        def intercept_service(self, continuation, details):
+            def call(_request, _context):
+                if not details.method.endswith("/ClusterInfo"):
+                    is_over.wait()
+                return b""
+
+            return grpc.unary_unary_rpc_method_handler(call)
+
+    server = grpc.server(futures.ThreadPoolExecutor(2), interceptors=[Pings()])
+    port = server.add_insecure_port("127.0.0.1:0")
+    server.start()
+    try:
+        yield port
+    finally:
+        is_over.set()
+        server.stop(None)
+
+
+@contextmanager
 def asking(token):
     """Answer as a Ray client server that asks for a token."""
     import grpc
@@ -60,9 +87,9 @@ def test_an_address_without_a_host_and_a_port_is_refused(where):
         ClusterHead.at(where)
 
 
-@pytest.mark.parametrize("where", ["auto", "ray://"])
-def test_a_head_that_is_silent_ends_a_build_within_half_a_minute(laptop, where):
-    with silent() as port:
+@pytest.mark.parametrize(("where", "head"), [("auto", silent), ("ray://", silent), ("ray://", without_gcs)])
+def test_a_head_that_is_silent_ends_a_build_within_half_a_minute(laptop, where, head):
+    with head() as port:
         laptop.environment["RAY_ADDRESS"] = f"127.0.0.1:{port}"
         began = time.monotonic()
         refused = laptop("doctor", "--on", f"ray://127.0.0.1:{port}" if where == "ray://" else where, expect=1).stderr
@@ -95,3 +122,29 @@ def test_a_head_is_given_a_token_if_it_asks_for_one_and_an_error_says_what_is_wr
         assert "what answers at ray://" in laptop(*where, expect=1).stderr
         laptop.environment["RAY_AUTH_MODE"] = "disabled"
         assert "what answers at ray://" in laptop(*where, expect=1).stderr
+
+
+def test_a_token_that_cannot_be_sent_or_read_is_named_with_its_place(laptop, tmp_path):
+    with asking("a" * 64) as port:
+        where = ("doctor", "--on", f"ray://127.0.0.1:{port}")
+        laptop.environment["RAY_AUTH_TOKEN_PATH"] = str(tmp_path / "token")
+        for raw, reason in (
+            (b"", f"RAY_AUTH_TOKEN_PATH is set but file cannot be opened or is empty: {tmp_path / 'token'}\n"),
+            (b"\xff\xfe\x80", "the token of RAY_AUTH_TOKEN_PATH has a byte that no token has"),
+            ("ü".encode(), "the token of RAY_AUTH_TOKEN_PATH has a byte that no token has"),
+        ):
+            (tmp_path / "token").write_bytes(raw)
+            assert reason in laptop(*where, expect=1).stderr
+        laptop.environment["RAY_AUTH_TOKEN"] = "a\nb"
+        assert "the token of RAY_AUTH_TOKEN has a byte that no token has" in laptop(*where, expect=1).stderr
+
+
+def test_an_address_of_the_environment_with_the_wrong_port_is_told_the_right_one(laptop):
+    laptop.environment["RAY_AUTH_TOKEN"] = "a" * 64
+    with asking("a" * 64) as port:
+        laptop.environment["RAY_ADDRESS"] = f"127.0.0.1:{port}"
+        refused = laptop("doctor", "--on", "auto", expect=1).stderr
+    assert "is no head" in refused
+    assert "the port is the one of `--port` (6379), not of `--ray-client-server-port` (10001)" in refused
+    laptop.environment["RAY_ADDRESS"] = "nowhere"
+    assert "hint: RAY_ADDRESS=head:6379 names" in laptop("doctor", "--on", "auto", expect=2).stderr
