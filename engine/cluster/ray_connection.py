@@ -32,12 +32,11 @@ def connected(address: str, *, namespace: str) -> tuple[Any, ClusterHead, str]:
             f"{address!r} is no address of a cluster", hint="--on ray://HOST:PORT, --on auto, or --on local"
         )
     os.environ["RAY_ENABLE_AUTO_CONNECT"] = "0"  # a call after the cluster has gone must not begin another one
+    os.environ["RAY_DEDUP_LOGS_SKIP_REGEX"] = "^"  # stdout is the build's: Ray writes about dead nodes there
     try:
         import ray
     except ImportError:
         raise UsageError("Ray is not installed", hint=f"{_INSTALL}, in the version of the cluster") from None
-    # No option of Ray keeps the messages about dead nodes off stdout.
-    ray._private.worker._worker_logs_enabled = False  # noqa: SLF001
     head = ClusterHead.at(address)
     warning = "" if head.enter() else OPEN.format(address)
     for _ in range(_ATTEMPTS):
