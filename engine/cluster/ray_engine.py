@@ -251,10 +251,11 @@ class RayEngine:
         if self._is_closed:
             return
         self._is_closed = True
-        try:
-            self._head.look()
-        except ConnectionError:
-            self.has_lost_cluster = True
+        if not self.has_lost_cluster:
+            try:
+                self._head.look()
+            except ConnectionError:
+                self.has_lost_cluster = True
         if self.has_lost_cluster:  # Ray would wait for the head, also when Python ends
             atexit.unregister(self._ray.shutdown)
             return
