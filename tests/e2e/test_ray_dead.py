@@ -16,6 +16,9 @@ from ray_cluster import RayCluster
 pytestmark = [pytest.mark.slow, pytest.mark.whole]
 
 RECIPE = "recipes/net0.yaml"
+LONG = "recipes/long.yaml"
+SIZES = [*range(2, 62)]
+"""The largest batch of each variant of the long recipe, so that its build outlasts what is looked for."""
 _SECONDS = 30
 
 
@@ -28,6 +31,10 @@ class Lab:
         self.ray = RayCluster()
         self.ray.add("plain", environment={**remote, "RECIPE_NODE_STORE": str(folder / "store")})
         self.laptop = Program(project_in(folder / "laptop"), anew=True)
+        (folder / "laptop" / LONG).write_text(
+            "name: long\nmodel: {source: model.onnx}\ntarget: {runtime: onnxruntime}\nprecision: fp32\n"
+            f"profiles: [{{batch: [1, 2, 4]}}]\nmatrix: {{profiles.0.batch.max: {SIZES}}}\n"
+        )
         self.laptop.environment |= {
             **remote, "RAY_ADDRESS": self.ray.gcs, "RAY_AUTH_TOKEN": self.ray.environment["RAY_AUTH_TOKEN"],
             "RECIPE_TRUST": "none", "XDG_CONFIG_HOME": str(folder / ".config"),
@@ -63,7 +70,7 @@ def lab(tmp_path):
 @pytest.mark.parametrize("how", ["head killed", "server killed", "server stopped"])
 def test_a_head_that_dies_during_a_build_ends_it_within_half_a_minute(lab, how, where):
     where = lab.ray.address if where == "ray://" else where
-    with lab.laptop.start("build", RECIPE, "--on", where, "--json", stderr=subprocess.PIPE) as process:
+    with lab.laptop.start("build", LONG, "--on", where, "--json", stderr=subprocess.PIPE) as process:
         events = [json.loads(process.stdout.readline())]
         while events[-1]["event"] != "start":
             events.append(json.loads(process.stdout.readline()))
