@@ -99,10 +99,11 @@ class Client:
         """
         try:
             models = self.models()
-        except failures.RequestRefusedError:
+        except failures.RequestRefusedError as refused:
             if name is None:
                 what = f"{self.address.url()} does not list its models"
-                raise StepError(what, hint="a proxy may hide the list: name the model with --model NAME") from None
+                hint = "a proxy may hide the list: name the model with --model NAME"
+                raise StepError(what, refused.facts, hint) from None
             return self._described(name)
         if name is not None and name in self._states and not self._states[name].ready:
             state = self._states[name]
