@@ -18,8 +18,8 @@ _SILENCE_SECONDS = 15.0
 _CLIENT = "recipe"
 _MODE = "RAY_AUTH_MODE"
 _TOKENS = (
-    "RAY_AUTH_TOKEN, or the file of RAY_AUTH_TOKEN_PATH, or ~/.ray/auth_token, must have the token of the head: "
-    "`ray get-auth-token` there prints it"
+    "RAY_AUTH_TOKEN, or the file of RAY_AUTH_TOKEN_PATH, or ~/.ray/auth_token, must have the token of the cluster: "
+    "`ray get-auth-token` on the head prints it"
 )
 _SILENT = ("UNAVAILABLE", "DEADLINE_EXCEEDED", "UNKNOWN")
 """What a head answers that has died or stopped: UNKNOWN is the failure of a client server that has lost its GCS."""
