@@ -18,7 +18,7 @@ _SILENCE_SECONDS = 15.0
 _CLIENT = "recipe"
 _MODE = "RAY_AUTH_MODE"
 _TOKENS = (
-    "RAY_AUTH_TOKEN, or the file of RAY_AUTH_TOKEN_PATH, or ~/.ray/auth_token, must have the token of the cluster: "
+    "RAY_AUTH_TOKEN, or the file of RAY_AUTH_TOKEN_PATH, or ~/.ray/auth_token, must have the token of the head: "
     "`ray get-auth-token` on the head prints it"
 )
 _SILENT = ("UNAVAILABLE", "DEADLINE_EXCEEDED", "UNKNOWN")
