@@ -114,16 +114,12 @@ async def _verdict(
     from engine.store.remote.attempts import RetryingRemote, patient
     from engine.store.remote.objects import BLOBS
 
-    patiently, removed = RetryingRemote(remote, patient()), []
+    patiently = RetryingRemote(remote, patient())
     try:
         before = {entry.name: entry for entry in await patiently.listed(BLOBS)} if removes else {}
         verdict = await upkeep.check(patiently, settings.trust, deep=deep)
-        for name in [fault.name for fault in verdict.faults if fault.name in before]:
-            current = await patiently.entry(name)
-            if current is not None and current.modified < before[name].modified + 1.0:  # else it was written again
-                await patiently.remove(name)
-                removed.append(name)
-        return verdict, removed
+        damaged = [before[fault.name] for fault in verdict.faults if fault.name in before]
+        return verdict, [each.name for each in damaged if await upkeep.remove_unless_renewed(patiently, each)]
     finally:
         await remote.close()
 

@@ -45,7 +45,9 @@ def cache_of(recipe: str) -> str:
 
 def store_of(cache: Path | None, recipe: Path) -> Path:
     """Return the store's folder: the argument `cache`, RECIPE_CACHE, that of `recipe.toml`, or the folder `cache`."""
-    return cache or type(recipe)(os.environ.get("RECIPE_CACHE") or cache_of(str(recipe)))
+    from pathlib import Path
+
+    return cache or Path(os.environ.get("RECIPE_CACHE") or cache_of(str(recipe)))
 
 
 def jobs_of(recipe: str) -> int | None:

@@ -64,17 +64,8 @@ def write(out: Path, name: str, *, image: str | None, origin: PackageOrigin) -> 
     `image` is the server's image in a recipe. Where no image is known to load the package's engines, only README.md is
     written, and it says why. Raises StepError for a configuration that cannot be read.
     """
-    from google.protobuf import json_format
-
     needs = needs_of(out)
-    models = {
-        each: ModelMetadata.of_config(
-            json_format.MessageToDict(
-                configs.read(out / each, allow_unknown_field=True), preserving_proto_field_name=True
-            )
-        )
-        for each in needs.models
-    }
+    models = {each: _metadata(out / each) for each in needs.models}
     entry = models[name]
     try:
         base = image_tags.tag_for(needs.engines, image)
@@ -103,6 +94,13 @@ def write(out: Path, name: str, *, image: str | None, origin: PackageOrigin) -> 
     }
     for file, text in files.items():
         (out / file).write_text(text, "utf-8")
+
+
+def _metadata(model: Path) -> ModelMetadata:
+    from google.protobuf import json_format
+
+    config = configs.read(model, allow_unknown_field=True)
+    return ModelMetadata.of_config(json_format.MessageToDict(config, preserving_proto_field_name=True))
 
 
 def dns_name(model: str) -> str:

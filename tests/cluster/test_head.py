@@ -33,29 +33,38 @@ def silent():
 
 
 @contextmanager
-def without_gcs():
-    """Answer pings as a Ray client server, and nothing else, as one does whose GCS is under SIGSTOP."""
+def serving(answer):
+    """Serve gRPC on a port: `answer` gets the name of each call, and its context."""
     import grpc
 
-    is_over = threading.Event()
-
-    class Pings(grpc.ServerInterceptor):
+    class Answers(grpc.ServerInterceptor):
         def intercept_service(self, continuation, details):
-            def call(_request, _context):
-                if not details.method.endswith("/ClusterInfo"):
-                    is_over.wait()
-                return b""
+            return grpc.unary_unary_rpc_method_handler(lambda _request, context: answer(details.method, context))
 
-            return grpc.unary_unary_rpc_method_handler(call)
-
-    server = grpc.server(futures.ThreadPoolExecutor(2), interceptors=[Pings()])
+    server = grpc.server(futures.ThreadPoolExecutor(2), interceptors=[Answers()])
     port = server.add_insecure_port("127.0.0.1:0")
     server.start()
     try:
         yield port
     finally:
-        is_over.set()
         server.stop(None)
+
+
+@contextmanager
+def without_gcs():
+    """Answer pings as a Ray client server, and nothing else, as one does whose GCS is under SIGSTOP."""
+    is_over = threading.Event()
+
+    def answer(method, _context):
+        if not method.endswith("/ClusterInfo"):
+            is_over.wait()
+        return b""
+
+    with serving(answer) as port:
+        try:
+            yield port
+        finally:
+            is_over.set()
 
 
 @contextmanager
@@ -63,22 +72,13 @@ def asking(token):
     """Answer as a Ray client server that asks for a token."""
     import grpc
 
-    class Guard(grpc.ServerInterceptor):
-        def intercept_service(self, continuation, details):
-            def call(_request, context):
-                if ("authorization", f"Bearer {token}") not in [*context.invocation_metadata()]:
-                    context.abort(grpc.StatusCode.UNAUTHENTICATED, "no")
-                context.abort(grpc.StatusCode.UNIMPLEMENTED, "it is none after all")
+    def answer(_method, context):
+        if ("authorization", f"Bearer {token}") not in [*context.invocation_metadata()]:
+            context.abort(grpc.StatusCode.UNAUTHENTICATED, "no")
+        context.abort(grpc.StatusCode.UNIMPLEMENTED, "it is none after all")
 
-            return grpc.unary_unary_rpc_method_handler(call)
-
-    server = grpc.server(futures.ThreadPoolExecutor(2), interceptors=[Guard()])
-    port = server.add_insecure_port("127.0.0.1:0")
-    server.start()
-    try:
+    with serving(answer) as port:
         yield port
-    finally:
-        server.stop(None)
 
 
 @pytest.mark.parametrize("where", ["ray://nowhere", "ray://head:99999", "ray://head:port", "ray://:10001"])

@@ -32,7 +32,7 @@ def _first(error: BaseException) -> BaseException:
     return _first(error.exceptions[0]) if isinstance(error, BaseExceptionGroup) else error
 
 
-async def each(items: Iterable[T], work: Callable[[T], Awaitable[None]]) -> None:
+async def each(items: Iterable[T], work: Callable[[T], Awaitable[object]]) -> None:
     """Do the same with many items, several at a time. Raises the first error."""
     left = iter(items)
 

@@ -147,6 +147,15 @@ class RemoteCollected:
         return max(records, self.bytes / max(1, self.bytes + self.left_bytes))
 
 
+async def remove_unless_renewed(remote: RetryingRemote, entry: Entry) -> bool:
+    """Remove an object, unless a push has written it again since it was listed; return whether it was removed."""
+    current = await remote.entry(entry.name)
+    if current is None or current.modified >= entry.modified + _SAME:
+        return False
+    await remote.remove(entry.name)
+    return True
+
+
 async def collect(remote: RetryingRemote, *, older_than: float, dry_run: bool, grace: float = GRACE) -> RemoteCollected:
     """Remove the records and lists that were written more than `older_than` seconds ago, and the blobs of no record.
 
@@ -158,16 +167,11 @@ async def collect(remote: RetryingRemote, *, older_than: float, dry_run: bool, g
     """
     result = RemoteCollected()
 
-    async def remove_one(entry: Entry) -> None:
-        current = await remote.entry(entry.name)
-        if current is not None and current.modified < entry.modified + _SAME:  # else a push has written it again
-            await remote.remove(entry.name)
-
     async def remove(entries: Sequence[Entry], age: float) -> list[Entry]:
         """Remove the objects that are older than an age, and return them."""
         old = [entry for entry in entries if now - entry.modified > age]
         if not dry_run:
-            await each(old, remove_one)
+            await each(old, lambda entry: remove_unless_renewed(remote, entry))
         return old
 
     records = await remote.listed(RECORDS)
