@@ -160,7 +160,12 @@ def timed_row(
         other_way=contender.other_way,
         graph=contender.graph,
     )
-    return row, [[round(value, _RAW_DIGITS) for value in values] for values in rounds_ms]
+    return row, in_ms(rounds)
+
+
+def in_ms(rounds: Sequence[Sequence[float]]) -> Rounds:
+    """Return the milliseconds of each call, in whole microseconds, from its seconds."""
+    return [[round(value * 1e3, _RAW_DIGITS) for value in values] for values in rounds]
 
 
 def measure(

@@ -50,8 +50,12 @@ def intervals(rounds: Sequence[Sequence[float]]) -> dict[str, Interval]:
 
 def rounded_interval(values: Sequence[float]) -> Interval:
     """Return the 95 % confidence interval of the median of ratios, one of each round, as a report has it."""
-    low, high = intervals([[value] for value in values])["p50_ms"]
-    return round(low, RATIO_DIGITS), round(high, RATIO_DIGITS)
+    return rounded(intervals([[value] for value in values])["p50_ms"], RATIO_DIGITS)
+
+
+def rounded(interval: Interval, digits: int) -> Interval:
+    """Return an interval with so many decimal places."""
+    return round(interval[0], digits), round(interval[1], digits)
 
 
 @cache
