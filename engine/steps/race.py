@@ -47,6 +47,8 @@ class Contestant(Frozen):
     """The number of threads of each copy of the model; None for an equal share of the physical cores of the CPU."""
     instances: int = 1
     """How many copies of the model are called at once, each again as soon as it is done."""
+    new_tokens: int | None = None
+    """The number of tokens that a call of a generating model generates; None stands for `tasks.MEASURED`."""
 
     @classmethod
     def for_recipe(cls, recipe: Recipe, axes: Mapping[str, int], *, instances: int = 1) -> Self:
@@ -60,6 +62,7 @@ class Contestant(Frozen):
             in_graph=sizes in fixed(recipe.profiles) and execution.by.graphed(execution) is not None,
             threads=recipe.bench.threads if recipe.bench else None,
             instances=instances,
+            new_tokens=recipe.generate.get("max_new_tokens"),
         )
 
     @property
@@ -89,8 +92,6 @@ class Race(Step):
     """How many times slower than the baseline a contestant may be before it is timed no further; None for any."""
     by: Literal["p50_ms", "p95_ms", "rows_per_s"] = "p50_ms"
     """The figure that `cut` is about."""
-    new_tokens: int | None = None
-    """The number of tokens that a call of a generating model generates; None stands for `tasks.MEASURED`."""
 
     @classmethod
     def for_recipe(cls, recipe: Recipe) -> Self | None:  # noqa: ARG003 - a race is of several points, never of a recipe
@@ -132,14 +133,14 @@ class Race(Step):
         cannot run.
         """
         graph = onnx_files.load_graph(exported / graphs.folders(exported)[0])
-        new = (self.new_tokens or tasks.MEASURED) if graphs.generates(exported) else None
+        generates = graphs.generates(exported)
         entrants: dict[int, Entrant] = {}
         absent: dict[int, Unmeasured] = {}
         for number, contestant in enumerate(self.contestants):
-            execution = contestant.execution.of_model(models[_parameter(number)])
-            built = BuiltModel(
-                models[_parameter(number)], execution, execution.runtime, contestant.threads_of_each, new
-            )
+            model = models[_parameter(number)]
+            execution = contestant.execution.of_model(model)
+            new = (contestant.new_tokens or tasks.MEASURED) if generates else None
+            built = BuiltModel(model, execution, execution.runtime, contestant.threads_of_each, new)
             try:
                 entrants[number] = _entrant(contestant, built, graph)
             except (StepError, ImportError, OSError, RuntimeError) as error:  # a lack of memory is a RuntimeError
