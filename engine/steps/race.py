@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
@@ -104,11 +105,10 @@ class Race(Step):
         first = next(iter(needs.values()), None)
         if first is None:
             return None
-        own = [
-            each.drivers or (Driver(runtime=name, tool=each.tool, version=each.version),)
-            for name, each in needs.items()
-        ]
-        drivers = tuple(dict.fromkeys(driver for group in own for driver in group))
+        own = (
+            each.drivers or [Driver(runtime=name, tool=each.tool, version=each.version)] for name, each in needs.items()
+        )
+        drivers = tuple(dict.fromkeys(chain(*own)))
         libraries = next((each.libraries for each in needs.values() if each.libraries), None)
         return first.model_copy(update={"drivers": drivers if len(drivers) > 1 else (), "libraries": libraries})
 
@@ -147,14 +147,15 @@ class Race(Step):
                 if number == 0:
                     raise
                 absent[number] = unmeasured(execution.runtime, error, contestant.axes)
-        each = self.budget
-        budget = replace(each, seconds=each.seconds * len(entrants), warm_up=each.warm_up * len(entrants))
+        count, each = len(entrants), self.budget
+        budget = replace(each, seconds=each.seconds * count, warm_up=each.warm_up * count)
         timed = dict(zip(entrants, race.run(list(entrants.values()), budget, cut=self.cut, by=self.by), strict=True))
         out.mkdir(parents=True, exist_ok=True)
         raw = {number: interleaving.in_ms(rounds) for number, (_, rounds) in timed.items()}
         (out / _LATENCIES).write_text(json.dumps(raw) + "\n", "utf-8")
         for row, _ in timed.values():
-            print(row)
+            cut = f", timed no further after {row.rounds} rounds" if row.was_cut else ""
+            print(f"{row.line(())}, {row.rows_per_s:g} rows/s, p50 lead {row.leads.get(race.P50, 1)}{cut}")
         gpu = self.contestants[0].execution.hardware
         return RaceReport(
             cpu=cpu.model(),
@@ -168,7 +169,7 @@ def _parameter(number: int) -> str:
 
 
 def _union(*groups: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(name for group in groups for name in group))
+    return tuple(dict.fromkeys(chain(*groups)))
 
 
 def _entrant(contestant: Contestant, built: BuiltModel, graph: onnx.ModelProto) -> Entrant:

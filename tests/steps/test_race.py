@@ -2,6 +2,8 @@
 
 import json
 import time
+from concurrent.futures import ThreadPoolExecutor
+from itertools import chain
 
 import executions
 import fake_cuda_provider
@@ -19,7 +21,6 @@ from engine.kit.onnx import onnx_files
 from engine.recipe.schema import BenchSection, ModelSection, Recipe, TargetSection
 from engine.runtimes import requirements
 from engine.runtimes.execution import Execution
-from engine.runtimes.onnxruntime import session as ort
 from engine.steps.race import Contestant, Race
 
 
@@ -68,7 +69,6 @@ def test_copies_share_the_cores_and_are_called_at_once(nets, tmp_path, monkeypat
     raw = json.loads((tmp_path / "out" / "latencies.json").read_text())["1"]
     mean = sum(map(sum, raw)) / sum(map(len, raw)) / 1e3
     assert two.rows_per_s == pytest.approx(2 / mean, rel=0.05)  # each copy is called again when it is done
-    assert "2 copies at once" in str(two)
 
 
 def test_a_contestant_that_cannot_run_is_named_and_the_race_goes_on(nets, tmp_path):
@@ -92,7 +92,7 @@ def test_a_model_runs_in_a_cuda_graph_where_a_profile_fixes_its_shape(in_graph, 
     each = contestant(execution=on_t4, in_graph=in_graph)
     report = raced(tmp_path, nets[64], [nets[64]] * 2, each, each)
     assert report.gpu == fake_cuda_provider.NAME
-    assert [row.in_graph for row in report.rows] == [in_graph] * 2
+    assert [row.graph is not None for row in report.rows] == [in_graph] * 2
     assert ("replay 1" in device.diary) is in_graph
 
 
@@ -135,20 +135,33 @@ def test_a_worker_gets_the_race_as_it_is_planned():
 
 
 @pytest.mark.whole("the same calls are timed by the tests above, but not long enough to compare two medians")
-def test_a_race_agrees_with_a_loop_of_its_own_over_the_same_files(nets, tmp_path):
-    """The loop and the race take turns, so that the machine is as busy for one as for the other."""
-    batch = {"batch": 32}
-    step = Race(contestants=(contestant(axes=batch),))
-    session = ort.session(nets[2048], threads=1)
-    x = bench_inputs.draw(onnx_files.load_graph(nets[2048]), batch)
-    ratios = []
-    for _ in range(7):
-        own = []
-        until = time.perf_counter() + 3
+@pytest.mark.parametrize("copies", [1, 2])
+def test_a_race_agrees_with_a_loop_of_its_own_over_the_same_files(copies, nets, tmp_path):
+    """Plain sessions and the race take turns, so that the machine is as busy for one as for the other."""
+    import onnxruntime
+
+    axes = {"batch": 32}
+    step = Race(contestants=(contestant(axes=axes, instances=copies),))
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1
+    path = str(nets[2048] / onnx_files.MODEL)
+    sessions = [onnxruntime.InferenceSession(path, options, ["CPUExecutionProvider"]) for _ in range(copies)]
+    x = bench_inputs.draw(onnx_files.load_graph(nets[2048]), axes)
+
+    def loop(session):
+        took, until = [], time.perf_counter() + 3
         while time.perf_counter() < until:
             began = time.perf_counter()
             session.run(None, x)
-            own.append((time.perf_counter() - began) * 1e3)
-        report = step.run(tmp_path / "out", exported=nets[2048], model_0=nets[2048])
-        ratios.append(report.rows[0].p50_ms / stats.median(own))
-    assert 0.95 < stats.median(ratios) < 1.05, ratios
+            took.append((time.perf_counter() - began) * 1e3)
+        return took
+
+    latencies, rates = [], []
+    for _ in range(7):
+        with ThreadPoolExecutor(copies) as threads:
+            every = list(threads.map(loop, sessions))
+        [row] = step.run(tmp_path / "out", exported=nets[2048], model_0=nets[2048]).rows
+        latencies.append(row.p50_ms / stats.median(list(chain(*every))))
+        rates.append(row.rows_per_s / (sum(map(len, every)) * 32 / 3))
+    assert 0.95 < stats.median(latencies) < 1.05, latencies
+    assert 0.9 < stats.median(rates) < 1.1, rates
