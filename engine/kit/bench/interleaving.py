@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from itertools import repeat
 from math import inf
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 from engine.kit.bench import stats
 from engine.kit.bench.report import BenchRow
@@ -33,6 +33,19 @@ _REST = 0.06
 After each call, the threads of ONNX Runtime 1.31 wait in a loop for work: for 0.036 s of CPU time on an AMD EPYC. A
 call of another contender that begins meanwhile lacks a core.
 """
+_OTHERS = 64 << 20
+"""Bytes of other memory that pass through the caches in a pause, as if another program ran meanwhile."""
+PAUSE_MS = round(_REST * 1e3)
+"""Milliseconds of the pause before a paused call."""
+
+
+class TimedCalls(NamedTuple):
+    """The seconds of calls of one contender."""
+
+    hot: list[list[float]]
+    """Calls in a loop, a list for each round."""
+    paused: list[float]
+    """One call of each round: the first one after a pause, in which the caches were used by others."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -120,15 +133,15 @@ def bench_rows(
     in_process = sum(each.via == IN_PROCESS for each in contenders)
     share = len(contenders) / max(1, in_process)
     longer = replace(budget, seconds=budget.seconds * share, warm_up=budget.warm_up * share)
-    seconds = measure(contenders, inputs, longer, clock=clock)
+    timed = measure_calls(contenders, inputs, longer, clock=clock)
     rows = []
-    for contender, rounds in zip(contenders, seconds, strict=True):
+    for contender, calls in zip(contenders, timed, strict=True):
         ratios = {
-            other.runtime: stats.ratios(theirs, rounds)
-            for other, theirs in zip(contenders, seconds, strict=True)
+            other.runtime: stats.ratios(theirs.hot, calls.hot)
+            for other, theirs in zip(contenders, timed, strict=True)
             if contender.ours and not other.ours and other.via == contender.via
         }
-        rows.append(timed_row(contender, rounds, shape=axes, ratios=ratios))
+        rows.append(timed_row(contender, calls.hot, shape=axes, ratios=ratios, paused=calls.paused))
     return rows
 
 
@@ -139,12 +152,17 @@ def timed_row(
     shape: Mapping[str, int | str],
     ratios: Mapping[str, Sequence[float]],
     samples: SampleFigures | None = None,
+    paused: Sequence[float] = (),
 ) -> TimedRow:
-    """Return the row of a contender from the seconds of its calls; `ratios` has for each rival a ratio per round."""
+    """Return the row of a contender from the seconds of its calls; `ratios` has for each rival a ratio per round.
+
+    `paused` are the seconds of the calls after a pause.
+    """
     rounds_ms = [[value * 1e3 for value in values] for values in rounds]
     row = BenchRow.of_rounds(
         rounds_ms,
         ratios=ratios,
+        paused_ms=[value * 1e3 for value in paused],
         shape=dict(shape),
         via=contender.via,
         runtime=contender.runtime,
@@ -159,10 +177,17 @@ def timed_row(
 def measure(
     contenders: Sequence[Contender], inputs: Tensors, budget: Budget, *, clock: Clock = time.perf_counter
 ) -> list[list[list[float]]]:
-    """Return for each contender a list of rounds; each round is a list of latencies in seconds.
+    """Return for each contender a list of rounds; each round is a list of latencies in seconds, of calls in a loop."""
+    return [timed.hot for timed in measure_calls(contenders, inputs, budget, clock=clock)]
 
-    The order of the turns changes from round to round (`turns`). Before the first round each contender is warmed up
-    until its latency is stable. A turn ends early where it takes twice its time.
+
+def measure_calls(
+    contenders: Sequence[Contender], inputs: Tensors, budget: Budget, *, clock: Clock = time.perf_counter
+) -> list[TimedCalls]:
+    """Return the seconds of the calls of each contender: in a loop, and after a pause.
+
+    The order of the turns changes from round to round (`turn_order`). Before the first round each contender is warmed
+    up until its latency is stable. A turn begins with a pause, and ends early where it takes twice its time.
     """
     share = 1 / len(contenders)
     turn = budget.seconds * share / budget.rounds
@@ -175,14 +200,28 @@ def measure(
         # A call that fills a whole turn gets no settling: cold caches add little to it, and a call doubles the time.
         settling.append(_SETTLING if fitting > 1 else 0)
         runs.append(max(1, min(budget.most_runs // budget.rounds, fitting - settling[-1])))
-    latencies: list[list[list[float]]] = [[] for _ in contenders]
-    for index in turns(budget.rounds, len(contenders)):
-        with contenders[index].active():
-            end = clock() + 2 * turn
-            if settling[index]:
-                times(repeat(calls[index], settling[index]), clock, end=end)
-            latencies[index].append(times(repeat(calls[index], runs[index]), clock, end=end))
-    return latencies
+    timed = [TimedCalls([], []) for _ in contenders]
+    pause = _pause()
+    for number in range(budget.rounds):
+        for index in turn_order(number, len(contenders)):
+            next(pause)
+            with contenders[index].active():
+                end = clock() + 2 * turn
+                first = times(repeat(calls[index], settling[index]), clock, end=end)
+                timed[index].hot.append(times(repeat(calls[index], runs[index]), clock, end=end))
+            timed[index].paused.append((first or timed[index].hot[-1])[0])
+    return timed
+
+
+def _pause() -> Iterator[None]:
+    """Wait, each time that a value is taken, until threads sleep, after other memory has passed through the caches."""
+    import numpy as np
+
+    others = np.zeros(_OTHERS, dtype=np.uint8)
+    while True:
+        np.add(others, 1, out=others)
+        time.sleep(_REST)
+        yield
 
 
 def _warm_up(call: Call, seconds: float, clock: Clock) -> float:
