@@ -22,8 +22,8 @@ _NAMED = 3
 """The most variants that a warning names."""
 _CSV = (
     "recipe", "variant", "precision", "device", "state", "size_bytes", "cosine", "worst_cosine", "agreement",
-    "shape", "p50_ms", "p50_low_ms", "p50_high_ms", "p95_ms", "ratio_to_last", "ratio_low", "ratio_high", "warnings",
-    "paused_ms", "rows_per_s",
+    "shape", "p50_ms", "p50_low_ms", "p50_high_ms", "p95_ms", "ratio_to_last", "ratio_low", "ratio_high", "paused_ms",
+    "rows_per_s", "warnings",
 )  # fmt: skip
 
 
@@ -126,7 +126,7 @@ def as_csv(overviews: Sequence[VariantOverview]) -> Iterator[str]:
             ratios = () if change is None else (round(change.ratio, 4), *(round(end, 4) for end in change.band))
             row = [*fixed, *measured, *ratios]
             more = ("", "") if latency is None else (latency.paused_ms, latency.rows_per_s)
-            writer.writerow([*row, *[""] * (len(_CSV) - len(row) - 3), "; ".join(figures.warnings), *more])
+            writer.writerow([*row, *[""] * (len(_CSV) - len(row) - 3), *more, "; ".join(figures.warnings)])
     yield from page.getvalue().splitlines()
 
 

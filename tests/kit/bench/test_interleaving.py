@@ -5,7 +5,7 @@ from itertools import pairwise
 import pytest
 
 from engine.kit.bench import interleaving
-from engine.kit.bench.interleaving import Budget, Contender, measure
+from engine.kit.bench.interleaving import Budget, Contender, bench_rows, measure, measure_calls
 
 
 def contender(call, active=nullcontext):
@@ -134,3 +134,42 @@ def test_a_turn_begins_after_a_rest_where_another_contender_ran_before(monkeypat
     assert rests == []
     assert list(interleaving.turns(1, 2)) == [0, 1]
     assert rests[0] > 0.036
+
+
+def sleepy(machine, seconds):
+    """A contender whose call takes three times as long after a pause."""
+    state = {"until": machine.now}
+
+    def call():
+        machine.now += seconds * (1 if machine.now == state["until"] else 3)
+        state["until"] = machine.now
+
+    return contender(call)
+
+
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_the_first_call_of_each_turn_comes_after_a_pause_and_is_no_hot_call(count, monkeypatch):
+    machine, pauses = Machine(), []
+
+    def sleep(seconds):
+        pauses.append(seconds)
+        machine.now += 0.06
+
+    monkeypatch.setattr(interleaving.time, "sleep", sleep)
+    timed = measure_calls(
+        [sleepy(machine, 0.001) for _ in range(count)], {}, Budget(seconds=1, rounds=4), clock=machine.clock
+    )
+    assert len(pauses) == 4 * count
+    for calls in timed:
+        assert calls.paused == [pytest.approx(0.003)] * 4
+        assert all(value == pytest.approx(0.001) for turn in calls.hot for value in turn)
+    [(row, _), *_] = bench_rows({"batch": 2}, {}, [sleepy(machine, 0.001)], Budget(rounds=4), clock=machine.clock)
+    assert (row.p50_ms, row.paused_ms, row.interval("paused_ms")) == (1.0, 3.0, (3.0, 3.0))
+    assert row.rows_per_s == 2000
+
+
+def test_a_call_that_fills_its_turn_is_hot_and_paused():
+    machine = Machine()
+    [timed] = measure_calls([machine.contender("A", 9.0)], {}, Budget(seconds=10, rounds=5), clock=machine.clock)
+    assert timed.paused == [turn[0] for turn in timed.hot]
+    assert len(timed.paused) == 5
