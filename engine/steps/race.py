@@ -24,6 +24,7 @@ from engine.recipe import shape_values
 from engine.runtimes import devices
 from engine.runtimes.execution import Execution
 from engine.runtimes.profiles import fixed
+from engine.runtimes.threads import measured_threads
 from engine.step import Frozen, Hardware, Step, TypedReport
 
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ class Contestant(Frozen):
             axes=sizes,
             values=shape_values.usual_at(sizes, recipe.profiles, recipe.shape_values),
             in_graph=sizes in fixed(recipe.profiles) and execution.by.graphed(execution) is not None,
-            threads=recipe.bench.threads if recipe.bench else None,
+            threads=measured_threads(recipe),
             instances=instances,
             new_tokens=recipe.generate.get("max_new_tokens"),
         )

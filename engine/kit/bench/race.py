@@ -27,13 +27,16 @@ class RaceRow(BenchRow):
     """How many copies of the model were called at once."""
     threads: int
     """The number of threads of each copy."""
-    rows_per_s: float
-    """Rows per second of all copies together."""
     rounds: int
     was_cut: bool = False
     """Whether the contestant was timed no further after `rounds` rounds, because it is too slow."""
     leads: Mapping[str, Lead] = field(default_factory=dict)
     """For `p50_ms`, `p95_ms` and `rows_per_s`: how many times faster than the baseline; empty for the baseline."""
+
+    @property
+    def rows_per_s(self) -> float:
+        """Rows per second of all copies together, as `Entrant.took` explains."""
+        return round(1e3 * self.rows * self.instances / self.mean_ms, 2)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,7 +104,6 @@ def run(
             rows=entrant.rows,
             instances=entrant.contender.instances,
             threads=entrant.threads,
-            rows_per_s=round(1 / entrant.took(ROWS_PER_S, [each for latencies in rounds for each in latencies]), 2),
             rounds=len(rounds),
             was_cut=index > 0 and index in gone,
             leads={figure: Lead.of_rounds(ratios) for figure, ratios in faster.items()} if index else {},

@@ -9,7 +9,7 @@ import pytest
 from timed_machine import Machine, contender
 
 from engine.kit.bench import interleaving
-from engine.kit.bench.interleaving import Budget, measure
+from engine.kit.bench.interleaving import Budget, bench_rows, measure, measure_calls
 
 
 def turns(diary):
@@ -152,3 +152,42 @@ def test_a_contender_that_is_out_has_no_further_turn():
     measured = measure(three, {}, Budget(seconds=0.4, warm_up=0.03, rounds=4), out=out, clock=machine.clock)
     assert [len(each) for each in measured] == [4, 2, 4]
     assert seen == [[1, 1, 1], [2, 2, 2], [3, 2, 3], [4, 2, 4]]
+
+
+def sleepy(machine, seconds):
+    """A contender whose call takes three times as long after a pause."""
+    state = {"until": machine.now}
+
+    def call():
+        machine.now += seconds * (1 if machine.now == state["until"] else 3)
+        state["until"] = machine.now
+
+    return contender(call)
+
+
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_the_first_call_of_each_turn_comes_after_a_pause_and_is_no_hot_call(count, monkeypatch):
+    machine, pauses = Machine(), []
+
+    def sleep(seconds):
+        pauses.append(seconds)
+        machine.now += 0.06
+
+    monkeypatch.setattr(interleaving.time, "sleep", sleep)
+    timed = measure_calls(
+        [sleepy(machine, 0.001) for _ in range(count)], {}, Budget(seconds=1, rounds=4), clock=machine.clock
+    )
+    assert len(pauses) == 4 * count
+    for calls in timed:
+        assert calls.paused == [pytest.approx(0.003)] * 4
+        assert all(value == pytest.approx(0.001) for turn in calls.hot for value in turn)
+    [(row, _), *_] = bench_rows({"batch": 2}, {}, [sleepy(machine, 0.001)], Budget(rounds=4), clock=machine.clock)
+    assert (row.p50_ms, row.paused_ms, row.interval("paused_ms")) == (1.0, 3.0, (3.0, 3.0))
+    assert row.rows_per_s == 2000
+
+
+def test_a_call_that_fills_its_turn_is_hot_and_paused():
+    machine = Machine()
+    [timed] = measure_calls([machine.contender("A", 9.0)], {}, Budget(seconds=10, rounds=5), clock=machine.clock)
+    assert timed.paused == [turn[0] for turn in timed.hot]
+    assert len(timed.paused) == 5
