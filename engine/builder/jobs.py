@@ -105,7 +105,7 @@ def plan(recipe: Recipe, steps: Mapping[str, type[Step]]) -> tuple[Job, ...]:
     each other in a circle, if a worker would get another value of an option, or if an option holds a source that no row
     would have.
     """
-    jobs, _ = _of_one_runtime(recipe, steps)
+    jobs, _ = of_one_runtime(recipe, steps)
     delivering = [job.name for job in jobs if job.step.delivers]
     if len(delivering) > 1:
         raise StepError(f"two steps make what the user gets: {delivering[0]!r} and {delivering[1]!r}")
@@ -115,7 +115,7 @@ def plan(recipe: Recipe, steps: Mapping[str, type[Step]]) -> tuple[Job, ...]:
         if not type(job.step).__module__.startswith(_OURS):
             refuse_lossy(job.name, job.step)
             refuse_unhashed(job.name, job.step)
-    return _ordered(jobs)
+    return ordered(jobs)
 
 
 def refuse_lossy(name: str, step: Step) -> None:
@@ -173,7 +173,7 @@ def _lossy(name: str, which: str, facts: list[str]) -> StepError:
     )
 
 
-def _of_one_runtime(recipe: Recipe, steps: Mapping[str, type[Step]]) -> tuple[list[Job], _Wiring]:
+def of_one_runtime(recipe: Recipe, steps: Mapping[str, type[Step]]) -> tuple[list[Job], _Wiring]:
     """Return the jobs of the steps that take part for the recipe's runtime, in no order, and their connections."""
     chosen = {name: kind.for_recipe(recipe) for name, kind in steps.items()}
     planned = {name: step for name, step in chosen.items() if step is not None}
@@ -205,17 +205,10 @@ def _joined(recipe: Recipe, jobs: Iterable[Job], steps: Mapping[str, type[Step]]
     by_name = {job.name: job for job in jobs}
     models = {}
     for runtime in registry.of(recipe).candidates(recipe):
-        own, wiring = _of_one_runtime(recipe.as_run_by(runtime), steps)
+        own, wiring = of_one_runtime(recipe.as_run_by(runtime), steps)
         model = wiring.maker(_BUILT)
-        names: dict[str, str] = {}
-        for job in plan_graph.up_to(_ordered(own), [model]):
-            step = job.step.as_candidate()
-            needs = {parameter: names[maker] for parameter, maker in job.needs.items()}
-            same = (name for name, other in by_name.items() if (other.step, other.needs) == (step, needs))
-            new = job.name if job.name not in by_name else f"{job.name}{FOR}{runtime}"
-            names[job.name] = name = next(same, new)
-            gates = tuple(names[gate] for gate in job.gates)
-            by_name.setdefault(name, replace(job, name=name, origin=step, needs=needs, gates=gates))
+        branch = plan_graph.up_to(ordered(own), [model])
+        names = add_branch(by_name, (replace(job, origin=job.step.as_candidate()) for job in branch), runtime)
         models[runtime] = names[model]
     return [
         replace(job, needs={**job.needs, **{name: models[each] for name, each in job.step.models_of().items()}})
@@ -223,7 +216,31 @@ def _joined(recipe: Recipe, jobs: Iterable[Job], steps: Mapping[str, type[Step]]
     ]
 
 
-def _ordered(jobs: Sequence[Job]) -> tuple[Job, ...]:
+def add_branch(by_name: dict[str, Job], branch: Iterable[Job], label: str) -> dict[str, str]:
+    """Add the jobs of a branch, which are in order, to those in `by_name`; return the name that each job has there.
+
+    A job whose step and inputs are those of a job in `by_name` is that job. Another job whose name is taken has one
+    more part in its name: `quantize@tensorrt` for the label `tensorrt`.
+    """
+    names: dict[str, str] = {}
+    for job in branch:
+        needs = {parameter: names[maker] for parameter, maker in job.needs.items()}
+        name = next((name for name, each in by_name.items() if (each.step, each.needs) == (job.step, needs)), None)
+        if name is None:
+            name = job.name
+            while name in by_name:
+                name += f"{FOR}{label}"
+            by_name[name] = replace(job, name=name, needs=needs, gates=tuple(names[gate] for gate in job.gates))
+        names[job.name] = name
+    return names
+
+
+def ordered(jobs: Iterable[Job]) -> tuple[Job, ...]:
+    """Return jobs, each after the jobs that it needs; of several possible next jobs, the first by name.
+
+    Raises StepError for jobs that need each other.
+    """
+    jobs = list(jobs)
     by_name = {job.name: job for job in jobs}
     return tuple(by_name[name] for name in _order(tuple((job.name, job.earlier) for job in jobs)))
 

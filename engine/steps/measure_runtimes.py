@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Self
@@ -21,11 +21,10 @@ from engine.recipe import shape_values
 from engine.runtimes import choice, devices
 from engine.runtimes.execution import Execution
 from engine.runtimes.profiles import fixed
+from engine.runtimes.threads import measured_threads
 from engine.step import Hardware, Step, TypedReport, write_report
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from engine.recipe.schema import Recipe
 
 Axes = Mapping[str, int]
@@ -52,7 +51,7 @@ class MeasureRuntimes(Step):
     """How the models are run: the options of every candidate."""
     shapes: tuple[Axes, ...] = ()
     threads: int | None = None
-    """The number of threads; None stands for the number of physical cores of the CPU."""
+    """The number of threads, as in `bench`; None stands for the number of physical cores of the CPU."""
     task: str | None = None
     opt: Mapping[str, int] = {}
     """The extent of each axis for which multiplications are counted."""
@@ -81,7 +80,7 @@ class MeasureRuntimes(Step):
             shapes=tuple(distinct),
             in_graph=tuple(shape in fixed(recipe.profiles) for shape in distinct) if graphed else (),
             values=shape_values.usual_of_each(distinct, recipe.profiles, recipe.shape_values),
-            threads=recipe.bench.threads if recipe.bench else None,
+            threads=measured_threads(recipe),
             task=recipe.model.task,
             opt=bench_inputs.optima(recipe)[0],
         )
@@ -135,7 +134,7 @@ class MeasureRuntimes(Step):
             ready = contenders
             if in_graph:
                 ready = [
-                    _in_graph(contender, each, inputs, axes, stated=values or ())
+                    cuda_graphs.preferred(contender, each, inputs, axes, stated=values or ())
                     for contender, each in zip(contenders, built, strict=True)
                 ]
             measured = interleaving.measure(ready, inputs, self.budget)
@@ -152,14 +151,3 @@ class MeasureRuntimes(Step):
         )
         write_report(out, report.to_json())
         return report
-
-
-def _in_graph(
-    contender: Contender, built: BuiltModel, inputs: Mapping[str, np.ndarray], axes: Axes, *, stated: Collection[str]
-) -> Contender:
-    """Return the contender in a CUDA graph, as `bench` runs it; itself where none can be captured."""
-    graphed = built.graphed()
-    if graphed is None:
-        return contender
-    (chosen, *_), _ = cuda_graphs.added([contender], graphed, inputs, axes, by_default=True, stated=stated)
-    return chosen
