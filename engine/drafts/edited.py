@@ -50,12 +50,12 @@ def edited(
     root, files = recipe.document.root, recipe.document.files
     for field in drop:
         root = put(root, field.split("."), Node(None, root.at))
-    asked = texts(SET, changes)
-    expected = recipe._replace(document=recipe.document._replace(root=root)).variants(set=asked, only=only)
+    overrides = texts(SET, changes)
+    expected = recipe._replace(document=recipe.document._replace(root=root)).variants(set=overrides, only=only)
     if len(expected) > 1:
         hint = f"choose one: --only {expected[0].variant.replace(',', ' --only ')}"
         raise UsageError(f"{path} has {lists.counted(len(expected), 'variant')}, and one is written", hint=hint)
-    target = plain(variants(root, assignments(SET, asked), assignments(ONLY, only))[0].root)
+    target = plain(variants(root, assignments(SET, overrides), assignments(ONLY, only))[0].root)
     if root.child("matrix") is None and "name" not in changes:
         target["name"] = plain(root)["name"]  # with its placeholders
     parent = extends.document(files[1], recipe.bounds).root if len(files) > 1 else None

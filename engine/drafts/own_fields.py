@@ -57,10 +57,10 @@ def _over(parent: Any, want: Any) -> Any:
     """Return what a child says so that it and its parent's value together are `want`."""
     if not (isinstance(parent, Mapping) and isinstance(want, Mapping)):
         return want
-    said = {
+    changed = {
         key: _over(parent.get(key, GONE), each) for key, each in want.items() if not _same(parent.get(key, GONE), each)
     }
-    return {**said, **{key: None for key in parent if key not in want}}
+    return {**changed, **{key: None for key in parent if key not in want}}
 
 
 def _same(one: Any, other: Any) -> bool:

@@ -82,11 +82,11 @@ def with_note(text: str, path: Path, note: str) -> str:
     end = _line_end(text, spot.start if _is_block(spot.value) else _end(text, spot.value))
     start = _line_start(text, end)
     is_first = not text[start : spot.start].strip(" -")
-    said = note if is_first or spot.key is None else f"{spot.key.value}: {note}"
+    words = note if is_first or spot.key is None else f"{spot.key.value}: {note}"
     comment = next((at for at, _ in comments(text) if start <= at < end), None)
     if comment is None:
-        return f"{text[:start]}{text[start:end].rstrip():<{BEHIND}}  # {said}{text[end:]}"
-    return text if said in text[comment:end] else f"{text[:end].rstrip()}; {said}{text[end:]}"
+        return f"{text[:start]}{text[start:end].rstrip():<{BEHIND}}  # {words}{text[end:]}"
+    return text if words in text[comment:end] else f"{text[:end].rstrip()}; {words}{text[end:]}"
 
 
 def comments(text: str) -> Iterator[tuple[int, int]]:
@@ -94,11 +94,11 @@ def comments(text: str) -> Iterator[tuple[int, int]]:
     tokens = (each for each in yaml.scan(text, Loader=yaml.SafeLoader) if isinstance(each, yaml.ScalarToken))
     scalars = [(each.start_mark.index, each.end_mark.index) for each in tokens]
     at = 0
-    while found := _COMMENT.search(text, at):
-        inside = next((end for start, end in scalars if start <= found.start() < end), None)
+    while match := _COMMENT.search(text, at):
+        inside = next((end for start, end in scalars if start <= match.start() < end), None)
         if inside is None:
-            yield found.span()
-        at = found.end() if inside is None else inside
+            yield match.span()
+        at = match.end() if inside is None else inside
 
 
 def has_alias(text: str) -> bool:
