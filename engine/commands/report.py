@@ -10,7 +10,7 @@ from pathlib import Path
 from engine.commands import options
 from engine.errors import Exit, UsageError
 from engine.system import folders
-from engine.text import distribution, redaction
+from engine.text import distribution
 
 _DEFAULT = Path("report.html")
 
@@ -45,7 +45,7 @@ def run(arguments: argparse.Namespace) -> Exit:
     if str(output) == "-":
         print(page, end="")
         return Exit.OK
-    _write(output, page)
+    pages.write(page, output)
     print(output)
     if arguments.open:
         import webbrowser
@@ -53,14 +53,3 @@ def run(arguments: argparse.Namespace) -> Exit:
         if not webbrowser.open(output.absolute().as_uri()):
             sys.stderr.write(f"note: no browser was found; open {output.absolute()} in one\n")
     return Exit.OK
-
-
-def _write(path: Path, page: str) -> None:
-    """Replace a file in one step. Raises UsageError for a folder that is missing, and for a place that is no file."""
-    from engine.store import disk
-
-    if path.exists() and not path.is_file():
-        raise UsageError(f"{path} is no file", hint="name another one with -o")
-    if not path.absolute().parent.is_dir():
-        raise UsageError(f"there is no folder {path.absolute().parent}", hint="make it, or name another file with -o")
-    disk.replace(path, redaction.redacted(page).encode(), fresh=path.with_name(f".{path.name}-{os.getpid()}"))

@@ -23,8 +23,8 @@ _FONT = 12
 """The size of the font in pixels."""
 _LABEL_HIGH = 15.0
 """The height of a label."""
-_BESIDE = 9.0
-"""The distance of a label from its point."""
+_BESIDE = 3.0
+"""The distance of a label from the edge of its point."""
 
 
 def for_any_page(draw: Callable[..., Markup], what: object, label: str) -> Markup:
@@ -164,7 +164,7 @@ def scatter(points: Sequence[VariantPoint], label: str, wide: float = WIDE) -> M
     for point in sorted(points, key=lambda each: each not in best):
         names.setdefault((across(point.latency), up(point.accuracy)), []).append(point.label)
     words = [lists.first_of(each, 1) for each in names.values()]
-    drawn += _labels(list(names), words, Box(82, 20, wide, bottom - 2))
+    drawn += labels([around(at, 6) for at in names], words, Box(82, 20, wide, bottom - 2))
     return svg.picture(wide, bottom + 42, label, drawn).replace(Markup('role="img"'), Markup('role="group"'), 1)
 
 
@@ -225,13 +225,22 @@ class Box(NamedTuple):
         )
 
 
-def _labels(points: Sequence[tuple[float, float]], names: Sequence[str], area: Box) -> list[Markup]:
-    """Return the names of points for which `area` has room, each joined with its point where that is not beside it."""
-    taken = [Box(x - 6, y - 6, x + 6, y + 6) for x, y in points]
+def around(at: tuple[float, float], radius: float) -> Box:
+    """Return the square around a point."""
+    return Box(at[0] - radius, at[1] - radius, at[0] + radius, at[1] + radius)
+
+
+def labels(points: Sequence[Box], names: Sequence[str], area: Box, others: Iterable[Box] = ()) -> list[Markup]:
+    """Return the names of points for which `area` has room, each joined with its point where that is not beside it.
+
+    `others` are points without names: no name covers any point.
+    """
+    taken = [*points, *others]
     marks = []
-    for (x, y), name in zip(points, names, strict=True):
+    for point, name in zip(points, names, strict=True):
+        x, y = (point.left + point.right) / 2, (point.top + point.bottom) / 2
         words = svg.fitted(name, (area.right - area.left) * 0.6, _FONT)
-        for place in _places(x, y, svg.width(words, _FONT)):
+        for place in _places(point, svg.width(words, _FONT)):
             if area.holds(place) and not any(place.covers(other) for other in taken):
                 taken.append(place)
                 middle = (place.top + place.bottom) / 2
@@ -244,9 +253,10 @@ def _labels(points: Sequence[tuple[float, float]], names: Sequence[str], area: B
     return marks
 
 
-def _places(x: float, y: float, wide: float) -> Iterator[Box]:
+def _places(point: Box, wide: float) -> Iterator[Box]:
     """Yield the places for a label of this width, the nearest first: right and left of its point, above and below."""
+    middle = (point.top + point.bottom) / 2
     for step in range(40):
-        down = (step + 1) // 2 * _LABEL_HIGH * (1 if step % 2 else -1)
-        for left in (x + _BESIDE, x - _BESIDE - wide):
-            yield Box(left, y + down - _LABEL_HIGH / 2, left + wide, y + down + _LABEL_HIGH / 2)
+        y = middle + (step + 1) // 2 * _LABEL_HIGH * (1 if step % 2 else -1)
+        for left in (point.right + _BESIDE, point.left - _BESIDE - wide):
+            yield Box(left, y - _LABEL_HIGH / 2, left + wide, y + _LABEL_HIGH / 2)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import itertools
+import os
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from functools import partial
@@ -15,6 +16,7 @@ from markupsafe import Markup
 
 from engine.builder.summary import Summary
 from engine.builder.why import Finding
+from engine.errors import UsageError
 from engine.report import graph
 from engine.report import history as past_builds
 from engine.report.overview import VariantOverview
@@ -23,8 +25,9 @@ from engine.report.page.charts import VariantPoint
 from engine.report.page.values import FILTERS, NOTHING, Value
 from engine.report.page.variant import PageVariant, place
 from engine.report.table import headline_of_precision
+from engine.store import disk
 from engine.system import regular
-from engine.text import lists
+from engine.text import lists, redaction
 
 _TEMPLATES = Path(__file__).with_name("templates")
 _DETAILS = 1_000_000
@@ -38,12 +41,13 @@ def html(
     listed = graph.of(findings)
     unknown = [NOTHING] * len(listed)  # a job that variants share ran for one of them
     variants = [_variant(number, summary, overviews[number], findings) for number, summary in enumerate(summaries)]
-    environment = _environment()
-    script, style = (regular.read_text(_TEMPLATES / name) for name in ("page.js", "page.css"))
+    environment = templates()
     points = _points(variants)
     fast = {point.anchor for point in charts.front(points)} if len(variants) > 1 else set()
     details = _details(environment, variants, fast)
-    return environment.get_template("page.html").render(
+    return rendered(
+        environment,
+        "page.html",
         title=", ".join(dict.fromkeys(str(each.variant.loaded.path.name) for each in summaries)),
         variants=variants,
         details=details,
@@ -55,13 +59,31 @@ def html(
         jobs=tables.jobs(listed, unknown, "all variants"),
         states=Counter(each.overview.state for each in variants),
         version=version,
+    )
+
+
+def rendered(environment: Environment, template: str, **fields: object) -> str:
+    """Return a whole page of a template that extends base.html, with this program's script and style sheet in it."""
+    script, style = (regular.read_text(_TEMPLATES / name) for name in ("page.js", "page.css"))
+    return environment.get_template(template).render(
+        fields,
         script=Markup(script),  # noqa: S704 - a file of this package
         style=Markup(style),  # noqa: S704 - the same
         digest=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
     )
 
 
-def _environment() -> Environment:
+def write(page: str, path: Path) -> None:
+    """Replace a file in one step. Raises UsageError for a folder that is missing, and for a place that is no file."""
+    if path.exists() and not path.is_file():
+        raise UsageError(f"{path} is no file", hint="name another file")
+    if not path.absolute().parent.is_dir():
+        raise UsageError(f"there is no folder {path.absolute().parent}", hint="make it, or name another file")
+    disk.replace(path, redaction.redacted(page).encode(), fresh=path.with_name(f".{path.name}-{os.getpid()}"))
+
+
+def templates() -> Environment:
+    """Return the templates of pages, with their filters and pictures."""
     loader = FileSystemLoader(_TEMPLATES)
     environment = Environment(
         loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
