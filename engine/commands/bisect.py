@@ -12,8 +12,13 @@ from typing import TYPE_CHECKING
 from engine.commands import options
 from engine.errors import Exit
 
+VALIDATE = "validate"
+"""The step that judges the built model itself."""
+
 if TYPE_CHECKING:
-    from engine.tuning.layer_search import Evaluation, LayerReport
+    from collections.abc import Iterator
+
+    from engine.tuning.layer_search import Evaluation, LayerReport, NeededLayer
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -32,21 +37,29 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> Exit:
     """Build until the layers are known, and print them. Exit code 4 where no set of layers helps."""
     from engine.tuning.layer_search import LayerSearch
-    from engine.tuning.trials import Trials
+    from engine.tuning.trials import TrialBuilder
 
     [recipe] = arguments.recipes
-    trials = Trials(recipe, lambda event: None, **options.reading(arguments))
+    if arguments.write is not None:
+        from engine.drafts import edited
+
+        edited.refuse_place(arguments.write, recipe)
+    trials = TrialBuilder(recipe, lambda _: None, **options.reading(arguments))
     search = LayerSearch(trials, arguments.keep_in, _tell, _say)
     try:
         report = search.run()
+        is_found = bool(report.layers) and report.error is None
+        if is_found:
+            report = search.with_costs(report)
     except KeyboardInterrupt:
-        _say("what is built is kept: the same command goes on from here")
+        _say("what is built stays in the store: the same command goes on from here")
         raise
     print(json.dumps(_fields(report), indent=1)) if arguments.json else _show(report)
     if report.layers is None or report.error is not None:
         return Exit.JUDGED
-    if arguments.write is not None and report.layers:
-        _write(recipe, arguments.write, report)
+    if arguments.write is not None and is_found:
+        edited.write(_written(arguments, report), arguments.write, recipe)
+        _say(f"wrote {arguments.write}")
     return Exit.OK
 
 
@@ -72,15 +85,56 @@ def _show(report: LayerReport) -> None:
     from engine.report import grid
     from engine.text import lists
 
-    count = lists.counted(len(report.evaluations), "build")
+    builds = lists.counted(len(report.evaluations), "build")
     if report.layers is None:
-        last = report.evaluations[-1]
-        print(f"{report.recipe}: no set of layers helps: even with all {report.candidates} kept, {last.figures}")
-    elif not report.layers:
-        print(f"{report.recipe}: the accuracy is within the bounds, and no layer must be kept")
+        figures = report.evaluations[-1].figures
+        print(f"{report.recipe}: no set of layers helps: even with all {report.candidates} kept, {figures}")
+        return
+    if not report.layers:
+        print(f"{report.recipe}: the accuracy is within the bounds with no layer kept")
     else:
-        names = lists.counted(len(report.layers), "layer")
-        print(f"{report.recipe} in {report.precision}: {names} must stay in {report.keeps_in}; {count}")
-        rows = [("layer", "operators", "if it is not kept")]
-        rows += [(layer.name, ", ".join(layer.operators), layer.without) for layer in report.layers]
+        count = lists.counted(len(report.layers), "layer")
+        print(f"{report.recipe} in {report.precision}: {count} must stay in {report.keeps_in} ({builds})")
+        rows = [("layer", "operators", "if only this one is not kept", "faster without it")]
+        rows += [
+            (layer.name, ", ".join(layer.operators), layer.without, str(layer.faster_without or "not measured"))
+            for layer in report.layers
+        ]
         grid.show(rows, indent=2)
+    for note in _notes(report):
+        print(note)
+
+
+def _notes(report: LayerReport) -> Iterator[str]:
+    if not report.is_monotone:
+        yield "a build missed a bound though it kept more layers than one that did not: another set may be smaller"
+    if report.judged_by != VALIDATE:
+        yield f"judged by {report.judged_by}, on the CPU: the GPU of the recipe is not here"
+    if report.not_timed:
+        yield f"what the layers cost in latency is not measured: {report.not_timed}"
+    if report.error is not None:
+        yield f"the accuracy is within the bounds, but: {report.error}"
+
+
+def _written(arguments: argparse.Namespace, report: LayerReport) -> str:
+    """Return the recipe's text with the layers kept, and comments with the figures that chose them."""
+    from engine.drafts import edited
+    from engine.recipe.node import plain
+    from engine.recipe.overrides import SET, assignments
+
+    chosen = {".".join(each.path): plain(each.value) for each in assignments(SET, arguments.set)}
+    [(field, names)] = report.point.items()
+    reasons = {layer.name: layer for layer in report.layers or ()}
+    notes = {
+        f"{field}.{number}": _reason(reasons[name])
+        for number, name in enumerate(names if isinstance(names, list) else ())
+        if name in reasons
+    }
+    head = [f"The layers in {field} are found by `recipe bisect`: without any of them, a bound is missed."]
+    changes = {**chosen, **report.point}
+    return edited.edited(arguments.recipes[0], changes, notes, head, only=arguments.only, allow=arguments.allow_path)
+
+
+def _reason(layer: NeededLayer) -> str:
+    faster = "" if layer.faster_without is None else f"; {layer.faster_without} as fast without it"
+    return f"without it {layer.without}{faster}"

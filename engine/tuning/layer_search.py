@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from engine.builder import facts
 from engine.errors import HardwareError, JudgementError, PrecisionError, UsageError, UserError
@@ -13,15 +13,16 @@ from engine.kit.onnx import graphs, onnx_files
 from engine.kit.quantization.report import HALVES
 from engine.runtimes import registry
 from engine.step import Section
-from engine.tuning import bisection, suspects
+from engine.text import lists
+from engine.tuning import bisection, layer_costs, suspects
 from engine.tuning.bisection import Kept
 from engine.tuning.suspects import Layer
-from engine.text import lists
-from engine.tuning.trials import Outcome, Point, Trials
+from engine.tuning.trials import VALIDATE, BuiltTrial, Point, TrialBuilder
 
 if TYPE_CHECKING:
     from engine.builder.job import Job
     from engine.kit.accuracy.report import AccuracyReport
+    from engine.kit.bench.stats import Lead
     from engine.recipe.schema import Recipe
 
 _CASES = 3
@@ -46,6 +47,8 @@ class NeededLayer:
     name: str
     operators: tuple[str, ...]
     without: str
+    faster_without: Lead | None = None
+    """How many times faster the model is without this one: what it costs; None where it is not measured."""
 
 
 @dataclass(frozen=True)
@@ -68,13 +71,15 @@ class LayerReport:
     """The fields of the recipe that keep the layers."""
     error: UserError | None
     """Why the recipe with these layers fails though its accuracy is within the bounds."""
+    not_timed: str = ""
+    """Why it is not measured what the layers cost in latency."""
 
 
 class LayerSearch:
     """The search for the layers of one variant of a recipe; `tell` gets each evaluation, and `say` what is to know."""
 
     def __init__(
-        self, trials: Trials, keeps_in: str | None, tell: Callable[[Evaluation], None], say: Callable[[str], None]
+        self, trials: TrialBuilder, keeps_in: str | None, tell: Callable[[Evaluation], None], say: Callable[[str], None]
     ) -> None:
         """Plan the recipe; `keeps_in` is the precision to keep layers in, None for the nearest that is possible.
 
@@ -90,7 +95,7 @@ class LayerSearch:
         self.keeps_in = _precision(self.recipe, keeps_in)
         self.judged_by = _judge(session.variants[0].jobs)
         self._layers: list[Layer] = []
-        self._outcomes: dict[Kept, Outcome] = {}
+        self._outcomes: dict[Kept, BuiltTrial] = {}
         self._evaluations: dict[Kept, Evaluation] = {}
 
     def run(self) -> LayerReport:
@@ -119,13 +124,28 @@ class LayerSearch:
             error=self._outcomes[kept].error if found.needed is not None else None,
         )
 
+    def with_costs(self, report: LayerReport) -> LayerReport:
+        """Return a report with what each of its layers costs in latency, where this machine can time the model."""
+        if self.judged_by != VALIDATE:
+            return replace(report, not_timed="the GPU of the recipe is not here")
+        layers = report.layers or ()
+        kept = frozenset(layer.name for layer in layers)
+        try:
+            leads = layer_costs.measured(
+                self._trials, report.point, {name: self.point(kept - {name}) for name in sorted(kept)}
+            )
+        except UserError as error:
+            return replace(report, not_timed=error.what)
+        timed = tuple(replace(layer, faster_without=leads.get(layer.name)) for layer in layers)
+        return replace(report, layers=timed)
+
     def point(self, kept: Kept) -> Point:
         """Return the fields of the recipe that keep layers, besides those that it names itself."""
         if not kept:
             return {}
-        written = self.recipe.quantize.get("keep_in", {}).get(self.keeps_in, ())
+        written = cast("Mapping[str, Sequence[str]]", self.recipe.quantize.get("keep_in", {}))
         names = (layer.name for layer in self._layers if layer.name in kept)
-        return {f"quantize.keep_in.{self.keeps_in}": list(dict.fromkeys((*written, *names)))}
+        return {f"quantize.keep_in.{self.keeps_in}": list(dict.fromkeys((*written.get(self.keeps_in, ()), *names)))}
 
     def _passes(self, kept: Kept) -> bool:
         """Build the recipe with layers kept, and tell whether its accuracy is within the bounds.
@@ -149,7 +169,7 @@ class LayerSearch:
             self._tell(self._evaluations[kept])
         return self._evaluations[kept].passes
 
-    def _suspected(self, first: Outcome) -> Sequence[Layer]:
+    def _suspected(self, first: BuiltTrial) -> Sequence[Layer]:
         """Note the layers of the model that missed a bound; return them in the order of suspicion."""
         jobs = first.summary.variant.jobs
         made = [(job.step.makes, first.records[job.name].artifact) for job in jobs if job.name in first.records]

@@ -69,9 +69,7 @@ def layers_of(graph: onnx.GraphProto, *, multiplying: bool) -> list[Layer]:
     ]
 
 
-def by_suspicion(
-    candidates: Iterable[Layer], graph: onnx.GraphProto, compared: Sequence[ComparedLayer]
-) -> list[Layer]:
+def by_suspicion(candidates: Iterable[Layer], graph: onnx.GraphProto, compared: Sequence[ComparedLayer]) -> list[Layer]:
     """Return layers in the order of what the compared tensors lose; those that lose the same in the graph's order.
 
     What a tensor loses that only one of both models has, such as one inside a fused operator, shows in the next one.
