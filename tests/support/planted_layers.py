@@ -48,15 +48,46 @@ def model(planted: Collection[int]) -> onnx.ModelProto:
     return graphs.graph(nodes, [("x", graphs.FLOAT, shape)], [("y", graphs.FLOAT, shape)], weights)
 
 
-def write(folder: Path, planted: Collection[int], *, fields: str) -> Path:
+def with_surprises(planted: Collection[int]) -> onnx.ModelProto:
+    """Return a chain in which planted layers read numbers of an input `z` that is large only in the validation.
+
+    Static ranges of activations, calibrated without such numbers, cut them off, whatever the weights are.
+    """
+    plain = model(())
+    mask = np.zeros(WIDTH, np.float32)
+    mask[_DEAD] = 1
+    random = np.random.default_rng(2)
+    for weight in plain.graph.initializer:
+        layer = int(weight.name[1:])
+        if layer in planted:
+            matrix = numpy_helper.to_array(weight).copy()
+            rows = random.choice([-0.02, 0.02], (len(_DEAD), WIDTH)).astype(np.float32)
+            rows[:, _DEAD] = 0
+            matrix[_DEAD] = rows
+            weight.CopyFrom(numpy_helper.from_array(matrix, weight.name))
+    for node in list(plain.graph.node):
+        if node.op_type == "MatMul" and int(node.input[1][1:]) in planted:
+            layer, at = node.input[1][1:], list(plain.graph.node).index(node)
+            plain.graph.node.insert(at, helper.make_node("Add", [node.input[0], "surprise"], [f"s{layer}"]))
+            node.input[0] = f"s{layer}"
+    plain.graph.node.insert(0, helper.make_node("Mul", ["z", "mask"], ["surprise"]))
+    plain.graph.initializer.append(numpy_helper.from_array(mask, "mask"))
+    plain.graph.input.append(helper.make_tensor_value_info("z", graphs.FLOAT, ("batch", WIDTH)))
+    return plain
+
+
+def write(folder: Path, planted: Collection[int], *, fields: str, surprises: bool = False) -> Path:
     """Write a project with the model, its samples and a recipe with further fields; return the recipe."""
     assert 0 not in planted
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "pyproject.toml").write_text("")
-    onnx.save(model(planted), folder / "net.onnx")
+    onnx.save(with_surprises(planted) if surprises else model(planted), folder / "net.onnx")
     random = np.random.default_rng(1)
-    for samples in ("samples", "calibration"):
-        np.savez(folder / f"{samples}.npz", x=0.3 * random.standard_normal((12, WIDTH)).astype(np.float32))
+    for name_of_file, size in (("samples", 50.0), ("calibration", 0.0)):
+        arrays = {"x": 0.3 * random.standard_normal((12, WIDTH))}
+        if surprises:
+            arrays["z"] = size * random.standard_normal((12, WIDTH))
+        np.savez(folder / f"{name_of_file}.npz", **{each: array.astype(np.float32) for each, array in arrays.items()})
     recipe = folder / "net.yaml"
     recipe.write_text(
         "# A model with planted layers.\nname: net\nmodel: {source: net.onnx}\n"

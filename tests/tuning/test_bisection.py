@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from engine.tuning import bisection
 
 
-class Test:
+class Planted:
     """A test that passes where the planted candidates are kept; it refuses to be asked twice."""
 
     def __init__(self, planted):
@@ -29,39 +29,39 @@ def planted(draw):
 
 
 @given(planted())
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=150, deadline=None)
 def test_exactly_the_planted_set_is_found_within_the_stated_number_of_tests(case):
     names, needed = case
-    test = Test(needed)
-    found = bisection.smallest(names, test)
+    planted_set = Planted(needed)
+    found = bisection.smallest(names, planted_set)
     assert found.needed is not None
     assert set(found.needed) == needed
     assert len(found.needed) == len(needed)
     assert found.contradiction is None
-    assert found.evaluations == len(test.asked)
+    assert found.evaluations == len(planted_set.asked)
     assert found.evaluations <= len(needed) * (math.ceil(math.log2(len(names))) + 2) + 3
 
 
 @given(st.integers(1, 6))
 def test_a_right_suspicion_costs_no_tests_for_the_other_layers(k):
     names = [str(number) for number in range(500)]
-    found = bisection.smallest(names, Test(names[:k]))
+    found = bisection.smallest(names, Planted(names[:k]))
     assert set(found.needed) == set(names[:k])
     assert found.evaluations <= 2 * k + k * math.ceil(math.log2(k) + 1) + 6  # nothing of it grows with the 500
 
 
 def test_a_test_that_passes_at_once_is_asked_once():
-    test = Test(())
-    assert bisection.smallest(["a", "b"], test) == bisection.Found((), 1)
+    planted_set = Planted(())
+    assert bisection.smallest(["a", "b"], planted_set) == bisection.Found((), 1)
 
 
 def test_a_test_that_fails_even_with_all_is_asked_twice():
-    test = Test({"somewhere else"})
-    assert bisection.smallest(["a", "b", "c"], test) == bisection.Found(None, 2)
+    planted_set = Planted({"somewhere else"})
+    assert bisection.smallest(["a", "b", "c"], planted_set) == bisection.Found(None, 2)
 
 
 def test_nothing_to_keep_at_all_is_no_answer():
-    assert bisection.smallest([], Test({"somewhere else"})) == bisection.Found(None, 1)
+    assert bisection.smallest([], Planted({"somewhere else"})) == bisection.Found(None, 1)
 
 
 @given(st.lists(st.booleans(), min_size=256, max_size=256))
