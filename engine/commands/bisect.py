@@ -91,7 +91,7 @@ def _show(report: LayerReport) -> None:
         print(f"{report.recipe}: no set of layers helps: even with all {report.candidates} kept, {figures}")
         return
     if not report.layers:
-        print(f"{report.recipe}: the accuracy is within the bounds with no layer kept")
+        print(f"{report.recipe}: the accuracy is within the bounds already")
     else:
         count = lists.counted(len(report.layers), "layer")
         print(f"{report.recipe} in {report.precision}: {count} must stay in {report.keeps_in} ({builds})")
@@ -117,24 +117,17 @@ def _notes(report: LayerReport) -> Iterator[str]:
 
 
 def _written(arguments: argparse.Namespace, report: LayerReport) -> str:
-    """Return the recipe's text with the layers kept, and comments with the figures that chose them."""
+    """Return the recipe's text with the layers kept, and at the top the figures that chose them."""
     from engine.drafts import edited
     from engine.recipe.node import plain
     from engine.recipe.overrides import SET, assignments
 
+    [recipe] = arguments.recipes
     chosen = {".".join(each.path): plain(each.value) for each in assignments(SET, arguments.set)}
-    [(field, names)] = report.point.items()
-    reasons = {layer.name: layer for layer in report.layers or ()}
-    notes = {
-        f"{field}.{number}": _reason(reasons[name])
-        for number, name in enumerate(names if isinstance(names, list) else ())
-        if name in reasons
-    }
-    head = [f"The layers in {field} are found by `recipe bisect`: without any of them, a bound is missed."]
-    changes = {**chosen, **report.point}
-    return edited.edited(arguments.recipes[0], changes, notes, head, only=arguments.only, allow=arguments.allow_path)
+    head = ["The layers that `recipe bisect` has found; if only one of them is not kept:"]
+    head += [f"- {layer.name}: {layer.without}{_faster(layer)}" for layer in report.layers or ()]
+    return edited.edited(recipe, {**chosen, **report.point}, {}, head, only=arguments.only, allow=arguments.allow_path)
 
 
-def _reason(layer: NeededLayer) -> str:
-    faster = "" if layer.faster_without is None else f"; {layer.faster_without} as fast without it"
-    return f"without it {layer.without}{faster}"
+def _faster(layer: NeededLayer) -> str:
+    return "" if layer.faster_without is None else f"; {layer.faster_without} as fast"
