@@ -1,4 +1,4 @@
-"""Compare the layers of a built model with the original's, to find the layer that loses accuracy."""
+"""Compare the tensors of a built model with the original's; `recipe bisect` finds which layers to keep."""
 
 from __future__ import annotations
 

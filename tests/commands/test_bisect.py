@@ -4,6 +4,7 @@ import importlib.util
 import json
 import math
 
+import documents
 import planted_layers
 import pytest
 from program import Program
@@ -32,10 +33,11 @@ def test_two_planted_layers_are_found_and_the_written_recipe_is_already_built(tm
     planted_layers.write(tmp_path, [5, 17], fields=INT4)
     program = Program(tmp_path)
     done = program("bisect", "net.yaml", "--write", "kept.yaml", expect=0)
-    first, *rows = done.stdout.splitlines()
-    assert first.startswith("net in int4: 2 layers must stay in fp32")
-    assert [row.split()[0] for row in rows[1:]] == names([5, 17])
-    assert all("below at_least 0.85" in row for row in rows[1:])
+    [block] = documents.run_by(__file__)
+    [(command, shown)] = block.transcript()
+    assert command == "recipe bisect net.yaml --write kept.yaml"
+    assert documents.difference(shown, done.stdout) == ""
+    assert [row.split()[0] for row in done.stdout.splitlines()[2:]] == names([5, 17])
     text = (tmp_path / "kept.yaml").read_text()
     assert text.startswith("# The layers that `recipe bisect` has found")
     assert "# A model with planted layers." in text

@@ -61,7 +61,7 @@ def with_surprises(planted: Collection[int]) -> onnx.ModelProto:
         layer = int(weight.name[1:])
         if layer in planted:
             matrix = numpy_helper.to_array(weight).copy()
-            rows = random.choice([-0.02, 0.02], (len(_DEAD), WIDTH)).astype(np.float32)
+            rows = random.choice([-0.008, 0.008], (len(_DEAD), WIDTH)).astype(np.float32)
             rows[:, _DEAD] = 0
             matrix[_DEAD] = rows
             weight.CopyFrom(numpy_helper.from_array(matrix, weight.name))
