@@ -48,8 +48,8 @@ def run(arguments: argparse.Namespace) -> Exit:
     search = LayerSearch(trials, arguments.keep_in, _tell, _say)
     try:
         report = search.run()
-        is_found = bool(report.layers) and report.error is None
-        if is_found:
+        has_answer = bool(report.layers) and report.error is None
+        if has_answer:
             report = search.with_costs(report)
     except KeyboardInterrupt:
         _say("what is built stays in the store: the same command goes on from here")
@@ -57,7 +57,7 @@ def run(arguments: argparse.Namespace) -> Exit:
     print(json.dumps(_fields(report), indent=1)) if arguments.json else _show(report)
     if report.layers is None or report.error is not None:
         return Exit.JUDGED
-    if arguments.write is not None and is_found:
+    if arguments.write is not None and has_answer:
         edited.write(_written(arguments, report), arguments.write, recipe)
         _say(f"wrote {arguments.write}")
     return Exit.OK

@@ -12,7 +12,7 @@ Kept = frozenset[str]
 
 
 @dataclass(frozen=True)
-class Found:
+class Bisected:
     """The answer of a bisection.
 
     `needed` is None where the test fails even with all candidates; it is empty where the test needs none. Otherwise the
@@ -28,7 +28,7 @@ class Found:
     """
 
 
-def smallest(candidates: Sequence[str], passes: Callable[[Kept], bool]) -> Found:
+def smallest(candidates: Sequence[str], passes: Callable[[Kept], bool]) -> Bisected:
     """Return a smallest set with which `passes` is true; `candidates` are in the order of suspicion.
 
     If every set passes that has a passing set in it, and k of n candidates are needed, then the test is called at most
@@ -38,26 +38,26 @@ def smallest(candidates: Sequence[str], passes: Callable[[Kept], bool]) -> Found
     tested: dict[Kept, bool] = {}
 
     def test(kept: Sequence[str]) -> bool:
-        chosen = frozenset(kept)
-        if chosen not in tested:
-            tested[chosen] = passes(chosen)
-        return tested[chosen]
+        those = frozenset(kept)
+        if those not in tested:
+            tested[those] = passes(those)
+        return tested[those]
 
     needed: tuple[str, ...] | None = None
     if test(()):
         needed = ()
     elif test(candidates):
         needed = _without_idle(_search(candidates, test), test)
-    return Found(needed, len(tested), _contradiction(tested))
+    return Bisected(needed, len(tested), _contradiction(tested))
 
 
 def _search(order: Sequence[str], test: Callable[[Sequence[str]], bool]) -> list[str]:
     """Return a set that passes. Its members are the last ones of the shortest prefixes that pass with those before."""
-    found: list[str] = []
-    end = len(order)  # the prefix of this length passes together with what is found
-    while not found or not test(found):
+    chosen: list[str] = []
+    end = len(order)  # the prefix of this length passes together with what is chosen
+    while not chosen or not test(chosen):
         low = 0  # the prefix of this length fails
-        for length in () if found else _FIRST:
+        for length in () if chosen else _FIRST:
             if low < length < end:
                 if test(order[:length]):
                     end = length
@@ -65,18 +65,18 @@ def _search(order: Sequence[str], test: Callable[[Sequence[str]], bool]) -> list
                     low = length
         while end - low > 1:
             middle = (low + end) // 2
-            if test([*found, *order[:middle]]):
+            if test([*chosen, *order[:middle]]):
                 end = middle
             else:
                 low = middle
         end -= 1
-        found.append(order[end])
-    return found
+        chosen.append(order[end])
+    return chosen
 
 
-def _without_idle(found: Sequence[str], test: Callable[[Sequence[str]], bool]) -> tuple[str, ...]:
+def _without_idle(chosen: Sequence[str], test: Callable[[Sequence[str]], bool]) -> tuple[str, ...]:
     """Return the members of a passing set without which it fails. If the test is monotone, these are all."""
-    needed = list(found)
+    needed = list(chosen)
     while idle := next((each for each in needed if test([other for other in needed if other != each])), None):
         needed.remove(idle)
     return tuple(needed)

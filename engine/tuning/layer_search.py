@@ -16,7 +16,7 @@ from engine.step import Section
 from engine.text import lists
 from engine.tuning import bisection, layer_costs, suspects
 from engine.tuning.bisection import Kept
-from engine.tuning.suspects import Layer
+from engine.tuning.suspects import SuspectLayer
 from engine.tuning.trials import VALIDATE, BuiltTrial, Point, TrialBuilder
 
 if TYPE_CHECKING:
@@ -94,18 +94,18 @@ class LayerSearch:
         self.recipe = session.variants[0].loaded.recipe
         self.keeps_in = _precision(self.recipe, keeps_in)
         self.judged_by = _judge(session.variants[0].jobs)
-        self._layers: list[Layer] = []
+        self._layers: list[SuspectLayer] = []
         self._outcomes: dict[Kept, BuiltTrial] = {}
         self._evaluations: dict[Kept, Evaluation] = {}
 
     def run(self) -> LayerReport:
         """Build until the layers are known. Raises UserError where a build fails for another reason than a bound."""
         if self._passes(frozenset()):
-            found = bisection.Found((), 1)
+            result = bisection.Bisected((), 1)
         else:
             order = self._suspected(self._outcomes[frozenset()])
-            found = bisection.smallest([layer.name for layer in order], self._passes)
-        kept = frozenset(found.needed or ())
+            result = bisection.smallest([layer.name for layer in order], self._passes)
+        kept = frozenset(result.needed or ())
         needed = tuple(
             NeededLayer(layer.name, layer.operators, self._evaluations[kept - {layer.name}].figures)
             for layer in self._layers
@@ -118,10 +118,10 @@ class LayerSearch:
             judged_by=self.judged_by,
             candidates=len(self._layers),
             evaluations=tuple(self._evaluations.values()),
-            layers=None if found.needed is None else needed,
-            is_monotone=found.contradiction is None,
+            layers=None if result.needed is None else needed,
+            is_monotone=result.contradiction is None,
             point=self.point(kept),
-            error=self._outcomes[kept].error if found.needed is not None else None,
+            error=self._outcomes[kept].error if result.needed is not None else None,
         )
 
     def with_costs(self, report: LayerReport) -> LayerReport:
@@ -169,11 +169,11 @@ class LayerSearch:
             self._tell(self._evaluations[kept])
         return self._evaluations[kept].passes
 
-    def _suspected(self, first: BuiltTrial) -> Sequence[Layer]:
+    def _suspected(self, first: BuiltTrial) -> Sequence[SuspectLayer]:
         """Note the layers of the model that missed a bound; return them in the order of suspicion."""
         jobs = first.summary.variant.jobs
-        made = [(job.step.makes, first.records[job.name].artifact) for job in jobs if job.name in first.records]
-        folders = {output: self._store.artifact_path(artifact) for output, artifact in made}
+        artifacts = [(job.step.makes, first.records[job.name].artifact) for job in jobs if job.name in first.records]
+        folders = {output: self._store.artifact_path(artifact) for output, artifact in artifacts}
         original = folders[suspects.ORIGINAL]
         self._layers = _layers(self.recipe, self.keeps_in, original)
         count = lists.counted(len(self._layers), "layer")
@@ -212,16 +212,16 @@ def _judge(jobs: Sequence[Job]) -> str:
     return judges[Section.VALIDATION_ONNX].name
 
 
-def _layers(recipe: Recipe, keeps_in: str, original: Path) -> list[Layer]:
+def _layers(recipe: Recipe, keeps_in: str, original: Path) -> list[SuspectLayer]:
     """Return the layers of the original model that the recipe's precision may spoil, in the order of its graphs."""
     # Beside int8 in fp16, any operator may need fp32; low bits are only for what multiplies, and for tables.
     is_half = recipe.precision in HALVES or keeps_in != registry.of(recipe).keeps_in(recipe)[-1]
-    found = [
+    every = [
         layer
         for folder in graphs.folders(original)
         for layer in suspects.layers_of(onnx_files.load_graph(original / folder).graph, multiplying=not is_half)
     ]
-    return list({layer.name: layer for layer in found}.values())
+    return list({layer.name: layer for layer in every}.values())
 
 
 def _figures(accuracy: AccuracyReport | None) -> str:

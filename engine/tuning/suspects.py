@@ -32,7 +32,7 @@ _WITHOUT_NUMBERS = frozenset({"Constant", "ConstantOfShape", "Shape"})
 
 
 @dataclass(frozen=True)
-class Layer:
+class SuspectLayer:
     """A layer of the original graph: the name that `keep_in` takes, and its operators.
 
     The name is that of a module with no other module in it, else that of a node.
@@ -44,7 +44,7 @@ class Layer:
     """What its nodes compute."""
 
 
-def layers_of(graph: onnx.GraphProto, *, multiplying: bool) -> list[Layer]:
+def layers_of(graph: onnx.GraphProto, *, multiplying: bool) -> list[SuspectLayer]:
     """Return the layers of a graph in its order; with `multiplying` those that multiply or have stored matrices."""
     named = [(node, list(keep_in.names_of(node))) for node in graph.node]
     inside: dict[str, set[str]] = {}
@@ -60,7 +60,7 @@ def layers_of(graph: onnx.GraphProto, *, multiplying: bool) -> list[Layer]:
             name = names[0] if len(inside[names[0]]) == 1 else names[-1]
             nodes.setdefault(name, []).append(node)
     return [
-        Layer(
+        SuspectLayer(
             name,
             operators=tuple(dict.fromkeys(node.op_type for node in every)),
             tensors=frozenset(output for node in every for output in node.output),
@@ -69,7 +69,9 @@ def layers_of(graph: onnx.GraphProto, *, multiplying: bool) -> list[Layer]:
     ]
 
 
-def by_suspicion(candidates: Iterable[Layer], graph: onnx.GraphProto, compared: Sequence[ComparedLayer]) -> list[Layer]:
+def by_suspicion(
+    candidates: Iterable[SuspectLayer], graph: onnx.GraphProto, compared: Sequence[ComparedLayer]
+) -> list[SuspectLayer]:
     """Return layers in the order of what the compared tensors lose; those that lose the same in the graph's order.
 
     What a tensor loses that only one of both models has, such as one inside a fused operator, shows in the next one.

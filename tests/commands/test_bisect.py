@@ -3,18 +3,19 @@
 import importlib.util
 import json
 import math
+import re
 
 import documents
 import planted_layers
 import pytest
 from program import Program
 
-INT4 = "precision: int4\nvalidate: {samples: samples.npz, cosine: 0.85}\n"
-INT8 = "precision: int8\nvalidate: {samples: samples.npz, cosine: 0.85}\n"
+INT4 = "precision: int4\nvalidate: {samples: samples.npz, cosine: 0.85, agreement: 0.1}\n"
+INT8 = "precision: int8\nvalidate: {samples: samples.npz, cosine: 0.85, agreement: 0.1}\n"
 ALONE = f"quantize: {{weights_only: true}}\n{INT8}"
 CALIBRATED = f"calibrate: {{samples: calibration.npz}}\n{INT8}"
 OPENVINO = f"target: {{device: cpu, runtime: openvino}}\n{CALIBRATED}"
-QDQ = f"target: {{device: T4, runtime: tensorrt}}\n{CALIBRATED}"
+QDQ = f"target: {{device: T4, runtime: tensorrt}}\n{CALIBRATED}".replace("0.85, agreement: 0.1", "0.95")
 ON_WHOLE = "tests/commands/test_bisect.py finds two planted layers in int4"
 
 
@@ -89,6 +90,23 @@ def test_the_graph_for_a_gpu_that_is_not_here_is_judged_on_the_cpu(tmp_path):
     assert [layer["name"] for layer in answer["layers"]] == names([5, 17])
     assert (answer["judged_by"], answer["keeps_in"]) == ("validate-onnx", "fp16")
     assert answer["not_timed"] == "the GPU of the recipe is not here"
+
+
+@pytest.mark.whole(ON_WHOLE)
+def test_an_answer_that_leaves_too_little_in_the_precision_is_told_and_not_written(tmp_path):
+    fields = INT8.replace("agreement: 0.1", "agreement: 0.1, precision_share: 0.95")
+    planted_layers.write(tmp_path, [5, 17], fields=fields)
+    done = Program(tmp_path)("bisect", "net.yaml", "--write", "kept.yaml", expect=4)
+    assert "2 layers must stay in fp32" in done.stdout
+    assert "but: Too little of the model computes in int8" in done.stdout
+    assert not (tmp_path / "kept.yaml").exists()
+
+
+@pytest.mark.whole(ON_WHOLE)
+def test_a_bound_that_even_all_kept_layers_miss_is_told_with_its_figures(tmp_path):
+    planted_layers.write(tmp_path, [5], fields=QDQ.replace("0.95", "1.0"))
+    done = Program(tmp_path)("bisect", "net.yaml", expect=4)
+    assert re.search(r"no set of layers helps: even with all 24 kept, cosine 0.999\d+ is below at_least 1", done.stdout)
 
 
 @pytest.mark.parametrize(

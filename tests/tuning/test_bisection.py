@@ -52,16 +52,16 @@ def test_a_right_suspicion_costs_no_tests_for_the_other_layers(k):
 
 def test_a_test_that_passes_at_once_is_asked_once():
     planted_set = Planted(())
-    assert bisection.smallest(["a", "b"], planted_set) == bisection.Found((), 1)
+    assert bisection.smallest(["a", "b"], planted_set) == bisection.Bisected((), 1)
 
 
 def test_a_test_that_fails_even_with_all_is_asked_twice():
     planted_set = Planted({"somewhere else"})
-    assert bisection.smallest(["a", "b", "c"], planted_set) == bisection.Found(None, 2)
+    assert bisection.smallest(["a", "b", "c"], planted_set) == bisection.Bisected(None, 2)
 
 
 def test_nothing_to_keep_at_all_is_no_answer():
-    assert bisection.smallest([], Planted({"somewhere else"})) == bisection.Found(None, 1)
+    assert bisection.smallest([], Planted({"somewhere else"})) == bisection.Bisected(None, 1)
 
 
 @given(st.lists(st.booleans(), min_size=256, max_size=256))
