@@ -12,6 +12,9 @@ from engine.key import Change, changes, input_row
 from engine.kit.bench.report import NOT_COMPARABLE
 from engine.store.history import HeadlineFigures, MeasuredLatency
 
+STARTS = ("load s", "first call ms", "peak memory MiB")
+"""The figures of one start of the model: a single measurement, whose difference proves nothing."""
+
 
 class JobChange(Enum):
     """How a job differs between two sides."""
@@ -203,6 +206,7 @@ def _figures(side: SideVariant) -> dict[str, float]:
         "worst cosine": figures.worst_cosine,
         "agreement": figures.agreement,
         **figures.metrics,
+        **dict(zip(STARTS, (figures.load_s, figures.first_ms, figures.peak_mib), strict=True)),
     }
     return {name: value for name, value in named.items() if value is not None}
 

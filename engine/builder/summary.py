@@ -19,6 +19,7 @@ from engine.kit.bench import proposal
 from engine.kit.bench.report import BenchReport, BenchRow, case_in_words
 from engine.kit.bench.sample_report import SampleLengths
 from engine.reporting import TypedReport
+from engine.runtimes import threads
 from engine.step import Section
 from engine.store.heads import NEVER, Head
 from engine.store.history import HeadlineFigures, MeasuredLatency
@@ -26,7 +27,7 @@ from engine.store.record import Record
 from engine.text import lists, sizes
 
 NOT_ON_DEVICE = "not validated on the device yet"
-_WHERE_KNOWN = (Section.ENGINE, Section.RUNTIME, "licenses", "sample_lengths")
+_WHERE_KNOWN = (Section.ENGINE, Section.RUNTIME, "licenses", "sample_lengths", "starts", "throughput")
 """The fields of the JSON of a summary that are left out where they are empty."""
 R = TypeVar("R", bound=TypedReport)
 
@@ -106,9 +107,18 @@ class Summary:
         return (
             *self.about,
             *(() if bench is None else bench.warnings),
+            *filter(None, [self.other_threads]),
             *([f"{NOT_ON_DEVICE}; accuracy of ONNX on the CPU"] if accuracy and not on_device else ()),
             *(() if accuracy is None else accuracy.warnings),
         )
+
+    @property
+    def other_threads(self) -> str:
+        """That the package is served with other threads than it was measured with, as a line; "" where it is not."""
+        bench = self.report(Section.BENCH, BenchReport)
+        if bench is None or bench.gpu is not None:
+            return ""
+        return threads.other_threads(self.variant.loaded.recipe, bench.threads)
 
     @property
     def headline(self) -> HeadlineFigures:
@@ -116,6 +126,7 @@ class Summary:
         bench, accuracy = self.report(Section.BENCH, BenchReport), self._accuracy
         cosine = None if accuracy is None else accuracy.cosine
         rows = () if bench is None else bench.rows
+        start = next((each for each in bench.starts if each.ours), None) if bench is not None else None
         return HeadlineFigures(
             size=None if self.model is None else self.model.size,
             cosine=None if cosine is None else cosine.mean,
@@ -123,6 +134,9 @@ class Summary:
             agreement=None if accuracy is None or accuracy.agreement is None else accuracy.agreement.share,
             metrics={} if accuracy is None else _metrics(accuracy),
             latencies=tuple(_latency(row) for row in rows if row.ours or row.other_way),
+            load_s=None if start is None else start.load_s,
+            first_ms=None if start is None else start.first_ms,
+            peak_mib=None if start is None else start.peak_mib,
             device="" if bench is None or not rows else bench.device,
             warnings=self.warnings,
         )
@@ -154,7 +168,10 @@ class Summary:
         bench, rows = self.report(Section.BENCH, BenchReport), self._filed(Section.BENCH).get("rows", [])
         if bench is not None and isinstance(rows, Sequence):  # with what a reader must know before comparing numbers
             pairs = zip(rows, bench.rows, strict=True)
-            rows = [{**raw, "busy": row.is_busy, "speed_up": bench.speed_ups(row)} for raw, row in pairs]
+            rows = [
+                {**raw, "busy": row.is_busy, "speed_up": bench.speed_ups(row), "rows_per_s": row.rows_per_s}
+                for raw, row in pairs
+            ]
         lengths = () if bench is None else bench.samples
         fields = {
             "recipe": self.variant.name,
@@ -170,6 +187,8 @@ class Summary:
             Section.RUNTIME: self._filed(Section.RUNTIME),
             "licenses": [] if self.facts is None else self.facts.to_json().get("licenses", []),
             "sample_lengths": [{**asdict(each), "proposal": self.proposal(each)} for each in lengths],
+            "starts": [] if bench is None else [each.to_json() for each in bench.starts],
+            "throughput": [] if bench is None else [asdict(each) for each in bench.throughput],
             "warnings": list(self.warnings),
         }
         return {name: value for name, value in fields.items() if value or name not in _WHERE_KNOWN}
@@ -227,7 +246,15 @@ def _latency(row: BenchRow) -> MeasuredLatency:
     tokens = "" if row.new_tokens is None else f" + {row.new_tokens} tokens"
     low, high = row.interval("p50_ms")
     place = f"{case_in_words(row)}{tokens}"
-    return MeasuredLatency(place=place, p50_ms=row.p50_ms, interval=(low, high), p95_ms=row.p95_ms, busy=row.is_busy)
+    return MeasuredLatency(
+        place=place,
+        p50_ms=row.p50_ms,
+        interval=(low, high),
+        p95_ms=row.p95_ms,
+        busy=row.is_busy,
+        paused_ms=row.paused_ms,
+        rows_per_s=row.rows_per_s,
+    )
 
 
 def carrying(jobs: Sequence[Job]) -> set[str]:

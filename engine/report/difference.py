@@ -6,7 +6,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from itertools import groupby
 
-from engine.builder.difference import Amount, JobChange, JobDifference, LatencyChange, SideComparison, VariantDifference
+from engine.builder.difference import (
+    STARTS,
+    Amount,
+    JobChange,
+    JobDifference,
+    LatencyChange,
+    SideComparison,
+    VariantDifference,
+)
 from engine.report import grid
 from engine.report.history import change_in_words
 from engine.text import lists, quantities, sizes
@@ -155,17 +163,23 @@ def _figures(variant: VariantDifference) -> list[tuple[str, str, str, str]]:
         old, new = ("" if each is None else f"{each.p50_ms:.3f} ms" for each in values)
         words = compared[place].in_words() if place in compared else ""
         rows.append((f"p50, {place}", old, new, words))
+        paused = [each and each.paused_ms for each in values]
+        if any(paused):  # one call in each round: too few for a verdict
+            old, new = ("" if each is None else f"{each:.3f} ms" for each in paused)
+            rows.append((f"after a pause, {place}", old, new, ""))
     return rows
 
 
 def _value(amount: Amount, value: float | None) -> str:
     if value is None:
         return ""
+    if amount.name in STARTS:
+        return f"{value:.2f}"
     return sizes.decimal(int(value)) if amount.name == _SIZE else f"{value:.4f}"
 
 
 def _change(amount: Amount) -> str:
-    if amount.old is None or amount.new is None or amount.old == amount.new:
+    if amount.old is None or amount.new is None or amount.old == amount.new or amount.name in STARTS:
         return ""
     if amount.name == _SIZE:
         return f"{amount.new / amount.old - 1:+.1%}" if amount.old else ""

@@ -22,7 +22,8 @@ _NAMED = 3
 """The most variants that a warning names."""
 _CSV = (
     "recipe", "variant", "precision", "device", "state", "size_bytes", "cosine", "worst_cosine", "agreement",
-    "shape", "p50_ms", "p50_low_ms", "p50_high_ms", "p95_ms", "ratio_to_last", "ratio_low", "ratio_high", "warnings",
+    "shape", "p50_ms", "p50_low_ms", "p50_high_ms", "p95_ms", "ratio_to_last", "ratio_low", "ratio_high", "paused_ms",
+    "rows_per_s", "warnings",
 )  # fmt: skip
 
 
@@ -96,8 +97,8 @@ def as_text(overviews: Sequence[VariantOverview]) -> Iterator[str]:
 
 
 def as_markdown(overviews: Sequence[VariantOverview]) -> Iterator[str]:
-    """Yield the lines of the table as GitHub and GitLab draw it."""
-    header, rows = _table(overviews)
+    """Yield the lines of the table as GitHub and GitLab draw it, with more columns than a terminal has room for."""
+    header, rows = _table(overviews, wide=True)
     yield from grid.markdown_table(header, rows, right=[_is_number(name) for name in header])
     places = _places(overviews)
     if len(places) == 1:
@@ -124,7 +125,8 @@ def as_csv(overviews: Sequence[VariantOverview]) -> Iterator[str]:
             measured = () if latency is None else (latency.place, latency.p50_ms, *latency.interval, latency.p95_ms)
             ratios = () if change is None else (round(change.ratio, 4), *(round(end, 4) for end in change.band))
             row = [*fixed, *measured, *ratios]
-            writer.writerow([*row, *[""] * (len(_CSV) - len(row) - 1), "; ".join(figures.warnings)])
+            more = ("", "") if latency is None else (latency.paused_ms, latency.rows_per_s)
+            writer.writerow([*row, *[""] * (len(_CSV) - len(row) - 3), *more, "; ".join(figures.warnings)])
     yield from page.getvalue().splitlines()
 
 
@@ -146,7 +148,9 @@ def _is_number(name: str) -> bool:
     return name not in ("recipe", "state", "shape", "against last build")
 
 
-def _table(overviews: Sequence[VariantOverview]) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+def _table(
+    overviews: Sequence[VariantOverview], *, wide: bool = False
+) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
     """Return the titles of the columns with a value, and the cells of each row."""
     several = len(_places(overviews)) > 1
     metrics = dict.fromkeys(name for each in overviews for name in each.figures.metrics)
@@ -159,6 +163,8 @@ def _table(overviews: Sequence[VariantOverview]) -> tuple[tuple[str, ...], list[
         **{name: [_cell(each.figures.metrics.get(name), "{:.4f}".format) for each in overviews] for name in metrics},
         "shape": [_place(each) if several else "" for each in overviews],
         "p50 ms": [f"{each.figures.latencies[0].p50_ms:.3f}" if each.figures.latencies else "" for each in overviews],
+        "after a pause ms": [_cell(_first(each, "paused_ms"), "{:.3f}".format) if wide else "" for each in overviews],
+        "rows/s": [_cell(_first(each, "rows_per_s"), "{:,.1f}".format) if wide else "" for each in overviews],
         "against last build": ["" if each.change is None else each.change.in_words() for each in overviews],
     }
     kept = {name: cells for name, cells in columns.items() if any(cells)}
@@ -167,6 +173,11 @@ def _table(overviews: Sequence[VariantOverview]) -> tuple[tuple[str, ...], list[
 
 def _cell(value: float | None, text: Callable[[Any], str]) -> str:
     return "" if value is None else text(value)
+
+
+def _first(each: VariantOverview, name: str) -> float | None:
+    """Return a figure of the first latency."""
+    return getattr(each.figures.latencies[0], name) if each.figures.latencies else None
 
 
 def _place(each: VariantOverview) -> str:

@@ -94,11 +94,12 @@ def _measured(summary: Summary, bench: BenchReport, validated: AccuracyReport | 
         *_generated(bench.rows),
         *(f"CUDA graph for {_sizes(row.shape)}: {row.graph}" for row in bench.rows if row.graph is not None),
         f"latencies in {_USUAL}, interleaved in one run on {bench.device_and_clocks}; {bench.noise_in_words}",
+        *table_lines.model_lines(bench),
         *([] if bench.server is None else [_server(bench.server)]),
         *table_lines.device_lines(bench),
         *table_lines.sample_lines(summary, bench),
     ]
-    return [*lines, *bench.warnings]
+    return [*lines, *bench.warnings, *filter(None, [summary.other_threads])]
 
 
 def _server(server: ServerReport) -> str:

@@ -8,11 +8,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from engine.builder.job import read_report
 from engine.builder.summary import Summary
 from engine.builder.why import Finding
-from engine.kit.bench.report import BenchReport, BenchRow, speed_up
+from engine.kit.bench.interleaving import PAUSE_MS
+from engine.kit.bench.report import BenchReport, BenchRow, speed_up, title_of
 from engine.kit.bench.sample_report import Batching, SampleFigures, SampleLengths
 from engine.kit.choice.report import ChoiceReport
 from engine.kit.quantization.report import HalfReport, Kept, QdqReport, QuantizeReport
 from engine.report import grid
+from engine.runtimes.recipes import IN_PROCESS
 from engine.step import Section
 from engine.text import lists
 
@@ -24,6 +26,8 @@ _TEXTS = 2
 """The number of columns that are aligned on the left."""
 _NODES = 3
 """Upper limit of the nodes that one line of the report names."""
+_SHAPES = 4
+"""Upper limit of the shapes that the line of a model names; `--json` has all."""
 
 
 def choice_lines(summary: Summary) -> list[str]:
@@ -42,6 +46,39 @@ def choice_of_job(finding: Finding) -> list[str]:
         return []
     report = read_report(type(step), record)
     return [report.headline("chosen"), *report.lines()] if isinstance(report, ChoiceReport) else []
+
+
+def model_lines(bench: BenchReport) -> Iterator[str]:
+    """Yield a line for each model: calls after a pause, rows per second, and its start; then rows by batch.
+
+    Nothing is yielded for a report of an earlier version of this program, which has no such figures.
+    """
+    by_model: dict[tuple[str, bool, str], list[BenchRow]] = {}
+    for row in bench.rows:
+        if row.paused_ms is not None:
+            by_model.setdefault((row.runtime, row.ours, row.via), []).append(row)
+    if by_model:
+        yield f"these calls are hot, in a loop; below stand p50 after a pause of {PAUSE_MS} ms, rows/s, and one start:"
+    starts = {(start.runtime, start.ours, IN_PROCESS): str(start) for start in bench.starts}
+    for model, rows in by_model.items():
+        paused = _by_shape([f"{row.paused_ms:.3f}" for row in rows])
+        speed = _by_shape([f"{row.rows_per_s:,.0f}" for row in rows if row.rows_per_s is not None])
+        parts = [f"paused {paused} ms", *([f"{speed} rows/s"] if speed else []), *filter(None, [starts.get(model)])]
+        yield f"  {_name(rows[0])}: {'; '.join(parts)}"
+    for line in bench.throughput:
+        place = "".join(f", {axis} {extent}" for axis, extent in line.shape.items())
+        rows_per_s = ", ".join(f"{batch}: {rows:,.0f}" for batch, rows in line.rows_per_s.items())
+        via = "" if line.via == IN_PROCESS else f" {line.via}"
+        yield f"  rows/s by batch, {title_of(line.runtime, ours=line.ours)}{via}{place}: {rows_per_s}"
+
+
+def _name(row: BenchRow) -> str:
+    return row.title if row.via == IN_PROCESS else f"{row.title} {row.via}"
+
+
+def _by_shape(values: Sequence[str]) -> str:
+    more = f" and {len(values) - _SHAPES} more" if len(values) > _SHAPES else ""
+    return " / ".join(values[:_SHAPES]) + more
 
 
 def device_lines(bench: BenchReport) -> Iterator[str]:

@@ -5,20 +5,22 @@ from __future__ import annotations
 import contextlib
 import importlib
 import json
+import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import chain, zip_longest
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from engine import tasks
-from engine.kit.bench import budgets, cuda_graphs
+from engine.kit.bench import budgets, cuda_graphs, starts
 from engine.kit.bench import contenders as contenders_of
 from engine.kit.bench.contenders import BuiltModel, name_of_built, of_checkpoint
 from engine.kit.bench.interleaving import Budget, Contender, TimedRow
-from engine.kit.bench.report import BenchReport, ServerReport, in_words
+from engine.kit.bench.report import BenchReport, ModelStart, ServerReport, in_words
 from engine.kit.bench.sample_report import SampleLengths
+from engine.kit.bench.starts import StartedModel
 from engine.kit.inputs import bench_inputs
 from engine.kit.onnx import graphs, onnx_files
 from engine.kit.triton.serving import Serving
@@ -33,13 +35,16 @@ from engine.runtimes.execution import Execution
 from engine.runtimes.profiles import fixed, greatest
 from engine.runtimes.recipes import IN_PROCESS
 from engine.runtimes.runner import RivalModel
+from engine.runtimes.threads import measured_threads
 from engine.step import Hardware, Section, Source, Step, StepError, TypedReport
 
 if TYPE_CHECKING:
+    import numpy as np
     import onnx
 
     from engine.kit.bench.sample_rows import SampleRows
     from engine.recipe.schema import Recipe
+    from engine.runtimes.runner import Runner
 
 Axes = Mapping[str, int | str]
 """The size of each axis of a shape; "samples" for the axis whose sizes are the lengths of the samples."""
@@ -77,7 +82,7 @@ class Bench(Step):
     shapes: tuple[Axes, ...] = ()
     against: tuple[Rival, ...] = ()
     threads: int | None = None
-    """The number of threads; None stands for the number of physical cores of the CPU."""
+    """The number of threads: the recipe's for `bench`, else that of the package, else None for the physical cores."""
     task: str | None = None
     num_labels: int | None = None
     random_head: bool = False
@@ -135,7 +140,7 @@ class Bench(Step):
             against=tuple(
                 Rival(runtime=each.runtime, precision=each.precision, compile=each.compile) for each in bench.against
             ),
-            threads=bench.threads,
+            threads=measured_threads(recipe),
             task=model.task if original else None,
             num_labels=model.num_labels if original else None,
             random_head=model.random_head if original else False,
@@ -199,7 +204,8 @@ class Bench(Step):
 
         A shape of samples has a row for each of two orders of the samples.
 
-        A call of a generating model generates `new_tokens` tokens for a prompt. Where the recipe's target is a GPU, all
+        Before that, each model that runs in process is started in a process of its own. A call of a generating model
+        generates `new_tokens` tokens for a prompt. Where the recipe's target is a GPU, all
         measured models run on that GPU. A rival that cannot run here is not measured, and the report says why. Raises
         StepError where the built model cannot run, or runs on another device, or where no server can be started.
         """
@@ -207,7 +213,6 @@ class Bench(Step):
         if chosen is not self:
             return chosen.run(out, validated=validated, exported=exported, checkpoint=checkpoint, samples=samples)
         threads = self.threads or cpu.physical_cores()
-        gpu = None if self.execution.hardware is None else devices.chosen(self.execution.hardware)
         new = (self.new_tokens or tasks.MEASURED) if graphs.generates(exported) else None
         built = BuiltModel(validated, self.execution, self.name_of_ours, threads, new)
         original = RivalModel(
@@ -221,12 +226,15 @@ class Bench(Step):
             scratch=out.parent,
         )
         in_process = IN_PROCESS in self.via
-        ours = [Contender.in_process(built.runner(), ours=True)] if in_process else []
-        graphed = built.graphed() if self.in_graph else None
         loadable = [each for each in self.against if in_process or not registry.find(each.runtime).rival_served]
-        against, unmeasured = contenders_of.load_rivals(loadable, original, self.execution, threads=threads)
+        loads = contenders_of.rival_loads(loadable, original, self.execution, threads=threads)
         graph = onnx_files.load_graph(exported / graphs.folders(exported)[0])
         shapes = self.shapes if any(self.shapes) else [bench_inputs.usual_shape(graph, checkpoint, new_tokens=new)]
+        started = self._started(built, loads, graph, shapes, out.parent) if in_process else ()
+        gpu = None if self.execution.hardware is None else devices.chosen(self.execution.hardware)
+        ours = [Contender.in_process(built.runner(), ours=True)] if in_process else []
+        graphed = built.graphed() if self.in_graph else None
+        against, unmeasured = contenders_of.loaded(loads)
         measured: list[TimedRow] = []
         lengths: list[SampleLengths] = []
         states: list[BoardState] = []
@@ -245,9 +253,7 @@ class Bench(Step):
                     lengths.append(its)
                 else:
                     sizes = {axis: int(size) for axis, size in axes.items()}
-                    inputs = (
-                        bench_inputs.draw(graph, sizes, values) if new is None else bench_inputs.prompts(graph, sizes)
-                    )
+                    inputs = _inputs(graph, sizes, values, new)
                     fit, unable = contenders_of.able(contenders, inputs, sizes)
                     unmeasured += unable
                     if graphed is not None:
@@ -272,6 +278,7 @@ class Bench(Step):
             server=server,
             samples=tuple(lengths),
             unmeasured=tuple(unmeasured),
+            starts=started,
         )
 
     def judge(self, report: BenchReport) -> None:
@@ -288,6 +295,35 @@ class Bench(Step):
             return self
         ours = execution.runtime + self.name_of_ours.removeprefix(self.execution.runtime)
         return self.model_copy(update={"execution": execution, "name_of_ours": ours})
+
+    def _started(
+        self,
+        built: BuiltModel,
+        loads: Sequence[tuple[str, Callable[[], Runner]]],
+        graph: onnx.ModelProto,
+        shapes: Sequence[Axes],
+        scratch: Path,
+    ) -> tuple[ModelStart, ...]:
+        """Start each model in a process of its own, before this process loads one: at the first and largest shape."""
+        sized = [
+            ({axis: int(size) for axis, size in axes.items()}, values)
+            for axes, values in zip_longest(shapes, self.values)
+            if OF_SAMPLES not in axes.values()
+        ]
+        if not sized:
+            return ()  # a start at the lengths of samples would be one at an arbitrary length
+        largest = max(sized, key=lambda each: math.prod(each[0].values()))
+        inputs = [_inputs(graph, *each, built.new_tokens) for each in sized[:1] + [largest] * (largest != sized[0])]
+        library = image_input.library(self.images)
+        of_rivals = {rival.name: registry.find(rival.runtime).rival_tools(library=library) for rival in self.against}
+        generates = built.new_tokens is not None
+        models = [
+            StartedModel(
+                name=built.name, load=built.runner, tools=self.execution.tools, ours=True, generates=generates
+            ),
+            *(StartedModel(name=name, load=load, tools=of_rivals[name], generates=generates) for name, load in loads),
+        ]
+        return starts.measured(models, inputs, scratch)
 
     def _rows_of_tokens(self, samples: Path | None, tokenizer: Path, graph: onnx.ModelProto) -> SampleRows:
         if samples is None:
@@ -324,3 +360,10 @@ class Bench(Step):
         )
         contenders, report = stack.enter_context(started)
         return contenders, report
+
+
+def _inputs(
+    graph: onnx.ModelProto, sizes: Mapping[str, int], values: Mapping[str, tuple[int, ...]] | None, new: int | None
+) -> dict[str, np.ndarray]:
+    """Return the inputs of a call; `new` is the number of tokens that the call generates, None for no such call."""
+    return bench_inputs.draw(graph, sizes, values) if new is None else bench_inputs.prompts(graph, sizes)

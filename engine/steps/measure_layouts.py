@@ -26,6 +26,7 @@ from engine.kit.triton.serving import AUTO, BUCKETS, ENSEMBLE, FUSED, NO_PADDING
 from engine.machine import cpu
 from engine.runtimes import axes, devices
 from engine.runtimes.execution import Execution
+from engine.runtimes.threads import measured_threads
 from engine.step import Hardware, Step, TypedReport, write_report
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ class MeasureLayouts(Step):
     serving: Serving
     shapes: tuple[Axes, ...] = ()
     threads: int | None = None
-    """The number of threads; None stands for the number of physical cores of the CPU."""
+    """The number of threads, as in `bench`; None stands for the number of physical cores of the CPU."""
     gpu: Hardware | None = None
     """The GPU that runs the packages; None for a CPU."""
 
@@ -79,7 +80,7 @@ class MeasureLayouts(Step):
         return cls(
             serving=Serving.for_recipe(recipe),
             shapes=tuple(bench_inputs.stated_shapes(recipe)),
-            threads=recipe.bench.threads if recipe.bench else None,
+            threads=measured_threads(recipe),
             gpu=Execution.for_recipe(recipe).needs,
         )
 

@@ -21,6 +21,7 @@ from engine.recipe import shape_values
 from engine.runtimes import choice, devices
 from engine.runtimes.execution import Execution
 from engine.runtimes.profiles import fixed
+from engine.runtimes.threads import measured_threads
 from engine.step import Hardware, Step, TypedReport, write_report
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ class MeasureRuntimes(Step):
     """How the models are run: the options of every candidate."""
     shapes: tuple[Axes, ...] = ()
     threads: int | None = None
-    """The number of threads; None stands for the number of physical cores of the CPU."""
+    """The number of threads, as in `bench`; None stands for the number of physical cores of the CPU."""
     task: str | None = None
     opt: Mapping[str, int] = {}
     """The extent of each axis for which multiplications are counted."""
@@ -79,7 +80,7 @@ class MeasureRuntimes(Step):
             shapes=tuple(distinct),
             in_graph=tuple(shape in fixed(recipe.profiles) for shape in distinct) if graphed else (),
             values=shape_values.usual_of_each(distinct, recipe.profiles, recipe.shape_values),
-            threads=recipe.bench.threads if recipe.bench else None,
+            threads=measured_threads(recipe),
             task=recipe.model.task,
             opt=bench_inputs.optima(recipe)[0],
         )

@@ -32,6 +32,10 @@ class MeasuredLatency:
     p95_ms: float | None = None
     busy: bool = False
     """Whether the machine was busy meanwhile, so that the latency is compared with no other."""
+    paused_ms: float | None = None
+    """The median of calls after a pause; None where it was not measured."""
+    rows_per_s: float | None = None
+    """Rows of a batch per second by `p50_ms`; None where the shape names no batch."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,6 +52,12 @@ class HeadlineFigures(TypedReport):
     metrics: Mapping[str, float] = field(default_factory=dict)
     """The name of each further measure of accuracy, such as "accuracy" -> its value."""
     latencies: tuple[MeasuredLatency, ...] = ()
+    load_s: float | None = None
+    """The seconds in which a process of its own loaded the model; None where that was not measured, as below."""
+    first_ms: float | None = None
+    """The milliseconds of the first call."""
+    peak_mib: float | None = None
+    """The peak of the memory of the model in its process, in MiB."""
     device: str = ""
     """What ran the measured model: the GPU, or the CPU and its threads."""
     warnings: tuple[str, ...] = ()

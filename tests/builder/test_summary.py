@@ -157,7 +157,9 @@ def test_the_figures_are_those_of_the_reports():
         agreement=0.98,
         metrics={"accuracy": 0.91, "perplexity ratio": 1.01},
         latencies=(
-            MeasuredLatency(place="batch 1 x sequence 16", p50_ms=1.5, interval=(1.5, 1.5), p95_ms=3.0),
+            MeasuredLatency(
+                place="batch 1 x sequence 16", p50_ms=1.5, interval=(1.5, 1.5), p95_ms=3.0, rows_per_s=666.7
+            ),
         ),
         device="a CPU, 2 threads",
     )  # fmt: skip

@@ -1,6 +1,7 @@
 """What `recipe diff` prints."""
 
 import json
+from dataclasses import replace
 
 from engine.builder import difference as compare
 from engine.builder.diff_sides import Side, SideJob, SideVariant
@@ -77,3 +78,17 @@ def test_machines_get_all_jobs_with_all_rows_and_the_bands():
     [latency] = only["latencies"]
     assert (latency["ratio"], latency["verdict"]) == (0.5, "faster")
     assert latency["band"][0] < 0.5 < latency["band"][1]
+
+
+def test_a_pause_and_a_start_are_shown_on_both_sides_without_a_verdict():
+    def paused(side, milliseconds):
+        latency = replace(side.figures.latencies[0], paused_ms=milliseconds)
+        return replace(side, figures=replace(side.figures, latencies=(latency,), load_s=milliseconds / 10))
+
+    sides = [paused(variant("x", str(n), 2.0), 3.0 + n) for n in (1, 2)]
+    lines = [line.split() for line in difference.as_text(comparison(*([side] for side in sides)))]
+    assert ["after", "a", "pause,", "batch", "1", "4.000", "ms", "5.000", "ms"] in lines
+    assert ["load", "s", "0.40", "0.50"] in lines
+    old = [variant("x", "1", 2.0)]
+    lines = [line.split() for line in difference.as_text(comparison(old, sides[1:]))]
+    assert ["after", "a", "pause,", "batch", "1", "5.000", "ms"] in lines

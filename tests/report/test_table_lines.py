@@ -5,14 +5,14 @@ from dataclasses import replace
 from types import SimpleNamespace
 
 import summaries
-from summaries import summary
+from summaries import bench, summary
 
 from engine.builder.job import Job
 from engine.builder.summary import Summary
 from engine.builder.variant import PlannedVariant
 from engine.builder.why import Finding
 from engine.feasibility.facts import ModelFacts
-from engine.kit.bench.report import BenchReport
+from engine.kit.bench.report import BenchReport, ModelStart
 from engine.kit.bench.sample_report import Batching, SampleFigures, SampleLengths
 from engine.kit.bench.stats import Lead
 from engine.kit.choice.report import ChoiceReport, Compared
@@ -145,3 +145,32 @@ def test_the_proposal_stands_in_the_table_and_in_the_json():
     assert lengths["proposal"].startswith("profiles:")
     assert lengths["batchings"][0]["texts_per_s"] == 250.0
     assert "the recipe could say" not in table(summary(bench=of_samples()))  # the axes are not known
+
+
+def test_a_line_for_each_model_has_pauses_rows_per_second_and_its_start_and_the_table_is_as_wide_as_before():
+    rows = tuple(
+        summaries.row(name, ours=name == "m", paused_ms=2.0 + batch, shape={"batch": batch, "sequence": 16}, via=via)
+        for batch in (1, 8)
+        for name, via in (("m", "in-process"), ("pytorch-fp32", "in-process"), ("m", "triton-grpc"))
+    )
+    start = ModelStart(runtime="m", ours=True, load_s=0.12, first_ms=3.0, peak_mib=50.0)
+    failed = ModelStart(runtime="pytorch-fp32", reason="no first call within 20 s")
+    report = BenchReport(threads=2, cpu="a CPU", rows=rows, starts=(start, failed))
+    assert list(table_lines.model_lines(report)) == [
+        "these calls are hot, in a loop; below stand p50 after a pause of 60 ms, rows/s, and one start:",
+        "  m (ours): paused 3.000 / 10.000 ms; 667 / 5,333 rows/s; load 0.12 s, first call 3.0 ms, peak memory 50 MiB",
+        "  pytorch-fp32: paused 3.000 / 10.000 ms; 667 / 5,333 rows/s; start not measured: no first call within 20 s",
+        "  m (ours) triton-grpc: paused 3.000 / 10.000 ms; 667 / 5,333 rows/s",
+        "  rows/s by batch, m (ours), sequence 16: 1: 667, 8: 5,333",
+        "  rows/s by batch, pytorch-fp32, sequence 16: 1: 667, 8: 5,333",
+        "  rows/s by batch, m (ours) triton-grpc, sequence 16: 1: 667, 8: 5,333",
+    ]
+    shown, before = (table(summary(bench=each)).splitlines() for each in (report, replace(report, starts=())))
+    assert [line for line in shown if "p95" in line] == [line for line in before if "p95" in line] != []
+    assert list(table_lines.model_lines(bench())) == []
+
+
+def test_of_many_shapes_the_line_of_a_model_names_four():
+    rows = tuple(summaries.row("m", ours=True, paused_ms=float(n), shape={"sequence": n}) for n in range(1, 7))
+    line = list(table_lines.model_lines(BenchReport(threads=2, cpu="a CPU", rows=rows)))[1]
+    assert line == "  m (ours): paused 1.000 / 2.000 / 3.000 / 4.000 and 2 more ms"

@@ -67,6 +67,22 @@ def test_our_model_and_a_rival_are_measured_with_the_same_shapes_and_threads(lay
     assert [sum(map(len, each["rounds_ms"])) for each in raw] == [row.runs for row in rows]
 
 
+def test_every_model_has_a_pause_at_each_shape_and_a_start_or_the_reason_without_one(layers, tmp_path):
+    report, _ = run(Quick(shapes=({"batch": 1}, {"batch": 4}), against=(PLAIN,), threads=1), layers, tmp_path)
+    assert all(row.paused_ms > 0 and row.interval("paused_ms")[0] <= row.paused_ms for row in report.rows)
+    assert [(start.runtime, start.ours) for start in report.starts] == [
+        ("onnxruntime-fp32", True),
+        ("onnxruntime-fp32", False),
+    ]
+    assert all((start.load_s is None) == bool(start.reason) for start in report.starts)
+
+
+def test_without_a_number_of_its_own_bench_has_the_threads_of_the_package():
+    package = {"triton": {"threads": 3}}
+    assert Bench.for_recipe(recipe(bench=BenchSection(), package=package)).threads == 3
+    assert Bench.for_recipe(recipe(bench=BenchSection(threads=1), package=package)).threads == 1
+
+
 def test_shapes_are_the_recipe_s_or_the_profiles_opt():
     profiles = ({"batch": 1, "sequence": [1, 16, 128]}, {"batch": [1, 8, 32], "sequence": [1, 128, 512]})
     own = Bench.for_recipe(recipe(profiles=profiles, bench=BenchSection()))

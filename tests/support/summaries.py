@@ -14,10 +14,8 @@ from engine.step import Section, Step, TypedReport
 
 def row(runtime, *, ours, noise=0.1, kind=BenchRow, **more):
     fields = {"mean_ms": 2.0, "p50_ms": 1.5, "p95_ms": 3.0, "p99_ms": 4.0, "ratio_to": {"pytorch-fp32": 3.25}}
-    return kind(
-        shape={"batch": 1, "sequence": 16}, via="in-process", runtime=runtime, ours=ours, runs=100, noise=noise,
-        **{**fields, **more},
-    )  # fmt: skip
+    fields |= {"shape": {"batch": 1, "sequence": 16}, "via": "in-process"}
+    return kind(runtime=runtime, ours=ours, runs=100, noise=noise, **{**fields, **more})
 
 
 def bench(noise=0.1):

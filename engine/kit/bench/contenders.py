@@ -54,10 +54,10 @@ class BuiltModel:
         return None if execution is None else replace(self, execution=execution)
 
 
-def load_rivals(
+def rival_loads(
     rivals: Iterable[Rival], original: RivalModel, execution: Execution, *, threads: int
-) -> tuple[list[Contender], list[Unmeasured]]:
-    """Load rivals of the model that `execution` runs; return those that can run, in process, and those that cannot."""
+) -> list[tuple[str, Callable[[], Runner]]]:
+    """Return the name of each rival of the model that `execution` runs, and the function that loads the rival."""
 
     def load(rival: Rival) -> Runner:
         print(f"loading {rival.name}")
@@ -69,7 +69,7 @@ def load_rivals(
             threads=threads,
         )
 
-    return loaded((rival.name, functools.partial(load, rival)) for rival in rivals)
+    return [(rival.name, functools.partial(load, rival)) for rival in rivals]
 
 
 def loaded(loads: Iterable[tuple[str, Callable[[], Runner]]]) -> tuple[list[Contender], list[Unmeasured]]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain, repeat
 from math import inf
-from typing import TYPE_CHECKING, Self, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, Self, TypeVar
 
 from engine.kit.bench import stats
 from engine.kit.bench.report import BenchRow
@@ -38,6 +38,19 @@ _REST = 0.06
 After each call, the threads of ONNX Runtime 1.31 wait in a loop for work: for 0.036 s of CPU time on an AMD EPYC. A
 call of another contender that begins meanwhile lacks a core.
 """
+_OTHERS = 64 << 20
+"""Bytes of other memory that pass through the caches in a pause, as if another program ran meanwhile."""
+PAUSE_MS = round(_REST * 1e3)
+"""Milliseconds of the pause before a paused call."""
+
+
+class TimedCalls(NamedTuple):
+    """The seconds of calls of one contender."""
+
+    hot: list[list[float]]
+    """Calls in a loop, a list for each round."""
+    paused: list[float]
+    """One call of each round: the first one after a pause, in which the caches were used by others."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,6 +75,11 @@ class Contender:
     """The CUDA graph that calls replay; None for calls without one."""
     copies: tuple[Contender, ...] = ()
     """Further copies of the model. In a turn all copies are called at once, each in a thread of its own."""
+
+    @property
+    def instances(self) -> int:
+        """How many copies of the model there are."""
+        return 1 + len(self.copies)
 
     def __str__(self) -> str:
         return self.runtime if self.via == IN_PROCESS else f"{self.runtime} {self.via}"
@@ -127,15 +145,15 @@ def bench_rows(
     in_process = sum(each.via == IN_PROCESS for each in contenders)
     share = len(contenders) / max(1, in_process)
     longer = replace(budget, seconds=budget.seconds * share, warm_up=budget.warm_up * share)
-    seconds = measure(contenders, inputs, longer, clock=clock)
+    timed = measure_calls(contenders, inputs, longer, clock=clock)
     rows = []
-    for contender, rounds in zip(contenders, seconds, strict=True):
+    for contender, calls in zip(contenders, timed, strict=True):
         ratios = {
-            other.runtime: stats.ratios(theirs, rounds)
-            for other, theirs in zip(contenders, seconds, strict=True)
+            other.runtime: stats.ratios(theirs.hot, calls.hot)
+            for other, theirs in zip(contenders, timed, strict=True)
             if contender.ours and not other.ours and other.via == contender.via
         }
-        rows.append(timed_row(contender, rounds, shape=axes, ratios=ratios))
+        rows.append(timed_row(contender, calls.hot, shape=axes, ratios=ratios, paused=calls.paused))
     return rows
 
 
@@ -146,12 +164,17 @@ def timed_row(
     shape: Mapping[str, int | str],
     ratios: Mapping[str, Sequence[float]],
     samples: SampleFigures | None = None,
+    paused: Sequence[float] = (),
 ) -> TimedRow:
-    """Return the row of a contender from the seconds of its calls; `ratios` has for each rival a ratio per round."""
+    """Return the row of a contender from the seconds of its calls; `ratios` has for each rival a ratio per round.
+
+    `paused` are the seconds of the calls after a pause.
+    """
     rounds_ms = [[value * 1e3 for value in values] for values in rounds]
     row = BenchRow.of_rounds(
         rounds_ms,
         ratios=ratios,
+        paused_ms=[value * 1e3 for value in paused],
         shape=dict(shape),
         via=contender.via,
         runtime=contender.runtime,
@@ -176,37 +199,60 @@ def measure(
     out: Callable[[Sequence[Rounds]], Collection[int]] = lambda _: (),
     clock: Clock = time.perf_counter,
 ) -> list[Rounds]:
-    """Return for each contender a list of rounds; each round is a list of latencies in seconds.
+    """Return for each contender a list of rounds; each round is a list of latencies in seconds, of calls in a loop.
 
-    The order of the turns changes from round to round (`turns`). Before the first round each contender is warmed up
-    until its latency is stable. A turn ends early where it takes twice its time. After each round `out` gets all
-    latencies so far, and returns the indices of the contenders that are timed no further.
+    After each round `out` gets all latencies so far, and returns the indices of the contenders that are timed no
+    further.
+    """
+    return [timed.hot for timed in measure_calls(contenders, inputs, budget, out=out, clock=clock)]
+
+
+def measure_calls(
+    contenders: Sequence[Contender],
+    inputs: Tensors,
+    budget: Budget,
+    *,
+    out: Callable[[Sequence[Rounds]], Collection[int]] = lambda _: (),
+    clock: Clock = time.perf_counter,
+) -> list[TimedCalls]:
+    """Return the seconds of the calls of each contender: in a loop, and after a pause. `out` is that of `measure`.
+
+    The order of the turns changes from round to round (`turn_order`). Before the first round each contender is warmed
+    up until its latency is stable. A turn begins with a pause, and ends early where it takes twice its time.
     """
     share = 1 / len(contenders)
     turn = budget.seconds * share / budget.rounds
     lanes = [[(each, each.prepare(inputs)) for each in (contender, *contender.copies)] for contender in contenders]
-    runs, settling = [], []
-    for lane in lanes:
-        usual = max(_at_once(lane, lambda call: _warm_up(call, budget.warm_up * share, clock)))
-        fitting = int(turn / usual)
-        # A call that fills a whole turn gets no settling: cold caches add little to it, and a call doubles the time.
-        settling.append(_SETTLING if fitting > 1 else 0)
-        runs.append(max(1, min(budget.most_runs // budget.rounds, fitting - settling[-1])))
+    timed = [TimedCalls([], []) for _ in contenders]
+    with ThreadPoolExecutor(max(map(len, lanes))) as threads:
+        runs, settling = [], []
+        for lane in lanes:
+            usual = max(_at_once(threads, lane, lambda call: _warm_up(call, budget.warm_up * share, clock)))
+            fitting = int(turn / usual)
+            # A call that fills a turn gets no settling: cold caches add little to it, and a call doubles the time.
+            settling.append(_SETTLING if fitting > 1 else 0)
+            runs.append(max(1, min(budget.most_runs // budget.rounds, fitting - settling[-1])))
 
-    def timed(call: Call, index: int) -> list[float]:
-        end = clock() + 2 * turn
-        if settling[index]:
-            times(repeat(call, settling[index]), clock, end=end)
-        return times(repeat(call, runs[index]), clock, end=end)
+        def calls_of_turn(call: Call, index: int) -> TimedCalls:
+            end = clock() + 2 * turn
+            first = times(repeat(call, settling[index]), clock, end=end)
+            hot = times(repeat(call, runs[index]), clock, end=end)
+            return TimedCalls([hot], [(first or hot)[0]])
 
-    latencies: list[Rounds] = [[] for _ in contenders]
-    for index in turns(budget.rounds, len(contenders), lambda: out(latencies)):
-        took = _at_once(lanes[index], partial(timed, index=index))
-        latencies[index].append(list(chain.from_iterable(took)))
-    return latencies
+        pause = _pause()
+        left = list(range(len(contenders)))
+        for number in range(budget.rounds):
+            for index in [left[place] for place in turn_order(number, len(left))]:
+                next(pause)
+                took = _at_once(threads, lanes[index], partial(calls_of_turn, index=index))
+                timed[index].hot.append(list(chain.from_iterable(each.hot[0] for each in took)))
+                timed[index].paused.append(stats.median([each.paused[0] for each in took]))
+            gone = out([each.hot for each in timed])
+            left = [index for index in left if index not in gone]
+    return timed
 
 
-def _at_once(lane: Sequence[tuple[Contender, Call]], work: Callable[[Call], T]) -> list[T]:
+def _at_once(threads: ThreadPoolExecutor, lane: Sequence[tuple[Contender, Call]], work: Callable[[Call], T]) -> list[T]:
     """Do some work with the calls of all copies of a model: with one in this thread, with several in threads at once.
 
     Each call is made in the context of its copy.
@@ -217,10 +263,18 @@ def _at_once(lane: Sequence[tuple[Contender, Call]], work: Callable[[Call], T]) 
         with contender.active():
             return work(call)
 
-    if len(lane) == 1:
-        return [do(lane[0])]
-    with ThreadPoolExecutor(len(lane)) as threads:
-        return list(threads.map(do, lane))
+    return [do(lane[0])] if len(lane) == 1 else list(threads.map(do, lane))
+
+
+def _pause() -> Iterator[None]:
+    """Wait, each time that a value is taken, until threads sleep, after other memory has passed through the caches."""
+    import numpy as np
+
+    others = np.zeros(_OTHERS, dtype=np.uint8)
+    while True:
+        np.add(others, 1, out=others)
+        time.sleep(_REST)
+        yield
 
 
 def _warm_up(call: Call, seconds: float, clock: Clock) -> float:
@@ -250,22 +304,18 @@ def times(calls: Iterable[Call], clock: Clock, *, end: float = inf) -> list[floa
     return took
 
 
-def turns(rounds: int, count: int, out: Callable[[], Collection[int]] = tuple) -> Iterator[int]:
+def turns(rounds: int, count: int) -> Iterator[int]:
     """Yield the index of the contender whose turn it is, of `count` contenders in each of the rounds.
 
     Before a turn of another contender is a rest, so that no thread of the one before still waits in a loop for work.
-    After each round `out` returns the indices of the contenders that have no further turn.
     """
     before = None
-    left = list(range(count))
     for number in range(rounds):
-        for place in turn_order(number, len(left)):
-            if before not in (None, left[place]):
+        for index in turn_order(number, count):
+            if before not in (None, index):
                 time.sleep(_REST)
-            before = left[place]
-            yield before
-        gone = out()
-        left = [index for index in left if index not in gone]
+            before = index
+            yield index
 
 
 def turn_order(number: int, count: int) -> list[int]:

@@ -73,17 +73,31 @@ class BenchRow:
     """Whether this is the recipe's own model, run in the other way than `ours`: with a CUDA graph, or without."""
     graph: CapturedGraph | None = None
     """The CUDA graph that the calls replayed; None for calls without one."""
+    paused_ms: float | None = None
+    """The median of calls after a pause; None where it was not measured.
+
+    All other latencies are of calls in a loop, which find threads awake and the model in the caches.
+    """
 
     @classmethod
     def of_rounds(
-        cls, rounds_ms: Sequence[Sequence[float]], *, ratios: Mapping[str, Sequence[float]], **about: Any
+        cls,
+        rounds_ms: Sequence[Sequence[float]],
+        *,
+        ratios: Mapping[str, Sequence[float]],
+        paused_ms: Sequence[float] = (),
+        **about: Any,
     ) -> Self:
         """Return the row made from latencies in milliseconds, a list for each round.
 
-        `ratios` has for each rival a ratio for each round. `about` are the fields of the row that are no statistics.
+        `ratios` has for each rival a ratio for each round, `paused_ms` a latency after a pause for each round. `about`
+        are the fields of the row that are no statistics.
         """
         every = [value for values in rounds_ms for value in values]
         intervals = stats.intervals(rounds_ms)
+        if paused_ms:
+            intervals["paused_ms"] = stats.intervals([[value] for value in paused_ms])["p50_ms"]
+            about["paused_ms"] = round(stats.median(paused_ms), stats.MS_DIGITS)
         middle = stats.median(every)
         low, high = intervals["p50_ms"]
         return cls(
@@ -98,6 +112,12 @@ class BenchRow:
             ratio_intervals={name: stats.rounded_interval(values) for name, values in ratios.items()},
             **about,
         )
+
+    @property
+    def rows_per_s(self) -> float | None:
+        """Rows of a batch per second, of calls in a loop; None where the shape names no batch."""
+        batch = self.shape.get("batch")
+        return round(1e3 * batch / self.p50_ms, 1) if isinstance(batch, int) and self.p50_ms else None
 
     @property
     def is_busy(self) -> bool:
@@ -178,6 +198,40 @@ class ServerReport:
 
 
 @dataclass(frozen=True, kw_only=True)
+class ModelStart(TypedReport):
+    """What the start of a model costs, as measured in a process of its own."""
+
+    runtime: str
+    ours: bool = False
+    load_s: float | None = None
+    """The seconds in which the model was loaded, without the imports of its runtime."""
+    first_ms: float | None = None
+    """The milliseconds of the first call."""
+    peak_mib: float | None = None
+    """The peak of the resident memory with a call of each shape, above that before loading, in MiB."""
+    reason: str = ""
+    """Why nothing was measured; empty for a measurement."""
+
+    def __str__(self) -> str:
+        if self.load_s is None or self.first_ms is None or self.peak_mib is None:
+            return f"start not measured: {self.reason}"
+        return f"load {self.load_s:.2f} s, first call {self.first_ms:.1f} ms, peak memory {self.peak_mib:.0f} MiB"
+
+
+@dataclass(frozen=True, kw_only=True)
+class BatchThroughput:
+    """The rows per second of one model at shapes that differ only in their batch."""
+
+    runtime: str
+    ours: bool
+    via: str
+    shape: Mapping[str, int | str]
+    """The shape without its batch."""
+    rows_per_s: Mapping[str, float]
+    """The size of the batch -> rows per second, the smallest batch first."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class BenchReport(TypedReport):
     """The rows of latencies from one run of bench, in which all models took turns."""
 
@@ -193,6 +247,8 @@ class BenchReport(TypedReport):
     """For each shape of samples, the lengths of the samples and what follows from them."""
     unmeasured: tuple[Unmeasured, ...] = ()
     """The rivals that could not run on this machine, and the CUDA graphs that could not be captured."""
+    starts: tuple[ModelStart, ...] = ()
+    """The start of each model that runs in process; empty in a report of an earlier version of this program."""
 
     @classmethod
     def migrated(cls, raw: Mapping[str, object], version: int) -> Mapping[str, object] | None:
@@ -237,6 +293,25 @@ class BenchReport(TypedReport):
         """The device, and for a GPU its clocks during the measurement: "T4 at 1590 MHz"."""
         return self.device if self.gpu is None else f"{self.device}{self.gpu.clocks_in_words}"
 
+    @property
+    def throughput(self) -> list[BatchThroughput]:
+        """The rows per second of each model and way of calling against the batch, where several were measured."""
+        lines: dict[str, list[BenchRow]] = {}
+        for row in self.rows:
+            if row.rows_per_s is not None and row.samples is None:
+                lines.setdefault(f"{row.title} {row.via} {_without_batch(row)} {row.new_tokens}", []).append(row)
+        return [
+            BatchThroughput(
+                runtime=rows[0].runtime,
+                ours=rows[0].ours,
+                via=rows[0].via,
+                shape=_without_batch(rows[0]),
+                rows_per_s={str(row.shape["batch"]): row.rows_per_s or 0.0 for row in sorted(rows, key=_batch)},
+            )
+            for rows in lines.values()
+            if len(rows) > 1
+        ]
+
     def ours_beside(self, rival: BenchRow) -> BenchRow | None:
         """Return the row of the recipe's own model with the shape and the `via` of `rival`; None without such a row."""
         return next((row for row in self.rows if row.ours and _compared_by(row) == _compared_by(rival)), None)
@@ -278,6 +353,14 @@ def in_words(axes: Mapping[str, int | str]) -> str:
 def _compared_by(row: BenchRow) -> tuple[Mapping[str, int | str], str, str | None]:
     """Return what the rows that are compared with each other have in common."""
     return row.shape, row.via, None if row.samples is None else row.samples.order
+
+
+def _batch(row: BenchRow) -> int:
+    return int(row.shape["batch"])
+
+
+def _without_batch(row: BenchRow) -> dict[str, int | str]:
+    return {axis: extent for axis, extent in row.shape.items() if axis != "batch"}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
+from engine.kit.bench.interleaving import PAUSE_MS
 from engine.recipe import matrix
 from engine.report import history as past_builds
 from engine.report.graph import GraphJob
@@ -23,6 +24,11 @@ _WORDS: Mapping[str, str] = {
     "p50 ms": "The median: half of all calls took at most this time.",
     "p95 ms": "95 % of all calls took at most this time.",
     "p99 ms": "99 % of all calls took at most this time.",
+    "after a pause ms": f"The median of calls after a pause of {PAUSE_MS} ms, in which threads fall asleep and other "
+    "data fills the caches, as for a request to an idle server. All other times are of calls in a loop.",
+    "load s": "The seconds in which a new process loads the model, without the imports of its runtime.",
+    "first call ms": "The first call of that process.",
+    "peak memory MiB": "The peak of the memory of that process, above that before loading.",
     "interval ms": "The 95 % confidence interval of the median. Latencies differ only if their intervals do not meet.",
     "noise": "The uncertainty of the median: half the width of its 95 % confidence interval, as a share of the median.",
     "speed-up": "How many times longer a call of this model takes than one of ours; in brackets the 95 % confidence "
@@ -143,6 +149,8 @@ def latencies(rows: Sequence[Value], name: str) -> PageTable:
     columns = [
         PageColumn("runtime", [f"{title(row)}{mark}" for row, mark in zip(rows, busy, strict=True)]),
         *(numbers(f"{each} ms", "ms", [row[f"{each}_ms"] for row in rows]) for each in ("mean", "p50", "p95", "p99")),
+        numbers("after a pause ms", "ms", [row["paused_ms"] for row in rows]),
+        numbers("rows a second", "rate", [row["rows_per_s"] for row in rows]),
         numbers("noise", "percent", [row["noise"] for row in rows]),
         numbers("runs", "num", [row["runs"] for row in rows]),
         PageColumn("speed-up", speed_ups),
@@ -159,6 +167,18 @@ def _speed_up(ours: Value, rival: Value) -> Markup:
         return Markup("{}").format(ours["speed_up"][name].text)
     ratio, interval = FILTERS["times"](ours["ratio_to"][name]), _interval(ours["ratio_intervals"][name], "times")
     return Markup("{} ({})").format(ratio, interval) if ratio and interval else ratio
+
+
+def starts(those: Sequence[Value], name: str) -> PageTable:
+    """Return the table of what the start of each model costs."""
+    columns = [
+        PageColumn("runtime", [title(each) for each in those]),
+        numbers("load s", "num", [each["load_s"] for each in those]),
+        numbers("first call ms", "ms", [each["first_ms"] for each in those]),
+        numbers("peak memory MiB", "num", [each["peak_mib"] for each in those]),
+        PageColumn("not measured", [each["reason"].text for each in those]),
+    ]
+    return PageTable(f"starts of {name}", columns, [bool(each["ours"].raw) for each in those])
 
 
 def throughput(lines: Mapping[str, Sequence[tuple[int, Value]]], name: str) -> PageTable:

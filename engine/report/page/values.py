@@ -118,6 +118,7 @@ def per_second(value: Value, batch: int) -> Markup:
 FILTERS: Mapping[str, Callable[[Value], Markup]] = {
     "num": _formatted(plain),
     "ms": _formatted(lambda number: f"{number:.3f}"),
+    "rate": _formatted(lambda number: f"{number:,.0f}"),
     "size": _formatted(lambda number: sizes.decimal(int(number))),
     "memory": _formatted(lambda number: sizes.binary(int(number))),
     "lasting": _formatted(quantities.duration),

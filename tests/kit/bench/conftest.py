@@ -9,3 +9,4 @@ from engine.kit.bench import interleaving
 def no_rest(monkeypatch, request):
     if request.node.name != "test_a_turn_begins_after_a_rest_where_another_contender_ran_before":
         monkeypatch.setattr(interleaving, "_REST", 0)
+    monkeypatch.setattr(interleaving, "_OTHERS", 1)

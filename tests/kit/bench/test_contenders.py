@@ -8,7 +8,7 @@ import models
 import pytest
 
 from engine.errors import StepError
-from engine.kit.bench.contenders import BuiltModel, able, load_rivals, loaded
+from engine.kit.bench.contenders import BuiltModel, able, loaded, rival_loads
 from engine.kit.bench.interleaving import Contender
 from engine.kit.bench.report import Unmeasured
 from engine.kit.inputs import bench_inputs
@@ -49,7 +49,7 @@ def test_a_pytorch_without_cuda_is_no_rival_on_a_gpu(tmp_path, monkeypatch):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     checkpoint = models.checkpoint(tmp_path / "checkpoint", "bert", task="text-classification")
     original = RivalModel(exported=checkpoint, checkpoint=checkpoint)
-    contenders, [left_out] = load_rivals([EAGER], original, ON_T4, threads=1)
+    contenders, [left_out] = loaded(rival_loads([EAGER], original, ON_T4, threads=1))
     assert contenders == []
     assert "PyTorch cannot use the Tesla T4" in left_out.reason
 

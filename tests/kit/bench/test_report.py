@@ -1,8 +1,11 @@
 """Where latencies were measured, in the words that tables, errors, the history and the page share."""
 
-import pytest
+from dataclasses import replace
 
-from engine.kit.bench.report import BenchReport
+import pytest
+from summaries import bench, row
+
+from engine.kit.bench.report import BenchReport, ModelStart
 from engine.machine.gpu_state import GpuReport
 
 CLOCKS = {
@@ -25,3 +28,38 @@ def test_with_a_gpu_the_device_is_the_gpu_and_its_clocks(clocks):
     report = BenchReport(threads=2, cpu="a CPU", rows=(), gpu=GpuReport(name="Tesla T4", **CLOCKS[clocks]))
     assert report.device == "Tesla T4"
     assert report.device_and_clocks == f"Tesla T4{clocks}"
+
+
+def test_rows_of_one_model_that_differ_only_in_their_batch_are_a_line_of_throughputs():
+    def at(shape, p50, *, ours=True, via="in-process"):
+        return replace(row("m", ours=ours), shape=shape, p50_ms=p50, via=via)
+
+    rows = (
+        at({"batch": 8, "sequence": 16}, 4.0), at({"batch": 1, "sequence": 16}, 1.0),
+        at({"batch": 8, "sequence": 16}, 8.0, ours=False), at({"batch": 1, "sequence": 16}, 2.0, ours=False),
+        at({"batch": 32, "sequence": 16}, 8.0, via="triton-grpc"), at({"batch": 1, "sequence": 128}, 5.0),
+        at({"batch": 4, "sequence": "samples"}, 5.0), at({}, 5.0),
+    )  # fmt: skip
+    assert [each.rows_per_s for each in rows] == [2000, 1000, 1000, 500, 4000, 200, 800, None]
+    lines = BenchReport(threads=1, cpu="a CPU", rows=rows).throughput
+    assert [(line.ours, line.shape, line.rows_per_s) for line in lines] == [
+        (True, {"sequence": 16}, {"1": 1000, "8": 2000}),
+        (False, {"sequence": 16}, {"1": 500, "8": 1000}),
+    ]
+
+
+def test_a_report_without_pauses_and_starts_can_still_be_read():
+    raw = bench().to_json()
+    assert "starts" not in raw
+    assert "paused_ms" not in raw["rows"][0]
+    for version in (1, 2):
+        old = BenchReport.from_json(raw, version)
+        assert old.starts == ()
+        assert [each.paused_ms for each in old.rows] == [None, None]
+
+
+def test_a_start_says_its_figures_or_why_there_are_none():
+    start = ModelStart(runtime="m", load_s=0.123, first_ms=4.56, peak_mib=51.1)
+    assert str(start) == "load 0.12 s, first call 4.6 ms, peak memory 51 MiB"
+    assert str(ModelStart(runtime="m", reason="no GPU")) == "start not measured: no GPU"
+    assert BenchReport.from_json(replace(bench(), starts=(start,)).to_json()).starts == (start,)

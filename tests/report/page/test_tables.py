@@ -1,5 +1,7 @@
 """Tables of the page: their columns, their cells, and the words that are explained below them."""
 
+from markupsafe import Markup
+
 from engine.report.graph import GraphJob
 from engine.report.page import tables
 from engine.report.page.tables import PageColumn, PageTable
@@ -50,3 +52,13 @@ def test_builds_have_their_figures_and_throughputs_follow_from_the_medians():
     assert [cell if isinstance(cell, str) and "<" not in cell else cell.striptags() for cell in table.rows[0]] == [
         "r", "8", "2.000", "4,000",
     ]  # fmt: skip
+
+
+def test_starts_have_their_figures_or_the_reason():
+    those = [{"runtime": "r", "ours": True, "load_s": 0.1234, "first_ms": 3.0, "peak_mib": 51.1},
+             {"runtime": "q", "reason": "no GPU"}]  # fmt: skip
+    table = tables.starts([Value(each, f"p.{number}") for number, each in enumerate(those)], "m")
+    cells = [[Markup(cell).striptags() for cell in row] for row in table.rows]
+    assert cells == [["r (ours)", "0.1234", "3.000", "51.1", ""], ["q", "", "", "", "no GPU"]]
+    assert table.ours == [True, False]
+    assert len(table.words) == 3
