@@ -29,7 +29,8 @@ _FOR_PEOPLE = {
 """The commands whose lines are folded on a narrow terminal, unless their options ask for another form."""
 _OTHER_FORMS = ("--json", "--csv", "--markdown", "--format")
 _WORKING = {
-    "build", "cache", "check", "loadtest", "lock", "new", "package", "prove", "publish", "query", "report", "serve",
+    "bisect", "build", "cache", "check", "loadtest", "lock", "new", "package", "prove", "publish", "query", "report",
+    "serve",
 }  # fmt: skip
 """The commands whose exit code 0 states more than that a text was printed."""
 

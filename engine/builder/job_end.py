@@ -117,7 +117,7 @@ def _explained(ticket: Ticket, error: JudgementError) -> JudgementError:
     for each in ticket.before:
         report = None if each.record is None else read_report(type(each.job.step), each.record)
         facts += report.reasons() if isinstance(report, TypedReport) else []
-    return JudgementError(error.what, facts, error.hint)
+    return PrecisionError(error.what, facts, error.hint)
 
 
 def _replayed(error: JudgementError, record: Record) -> JudgementError:
@@ -126,4 +126,4 @@ def _replayed(error: JudgementError, record: Record) -> JudgementError:
     again = f"--force {step_of(record.job)} measures again"
     fact = f"replayed: measured at {moment}, and not measured again, because nothing changed that could change it"
     hint = error.hint if "--force " in error.hint else "; ".join(filter(None, (error.hint, again)))
-    return JudgementError(error.what, (*error.facts, fact), hint)
+    return type(error)(error.what, (*error.facts, fact), hint)

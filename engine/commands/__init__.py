@@ -33,6 +33,7 @@ COMMANDS = (
     "prove",
     "logs",
     "layers",
+    "bisect",
     "cache",
     "gpus",
     "steps",

@@ -143,4 +143,4 @@ def _way_out(precision: Precision) -> str:
         return (
             "no precision is higher than fp32, and rounding in fp32 does not explain it: do the samples suit the model?"
         )
-    return "choose a higher precision (`recipe layers` shows which layers lose most)"
+    return "choose a higher precision (`recipe bisect` finds the layers that need it)"

@@ -45,7 +45,7 @@ class NamedLayers:
             return {}
         reasons: dict[int, str] = {}
         for index, node in enumerate(self.original.graph.node):
-            own = set(_names(node))
+            own = set(names_of(node))
             for name in self.names:
                 if _matches(name, own):
                     reasons.setdefault(index, f"`quantize.keep_in` names {name}")
@@ -78,7 +78,7 @@ def refuse_unknown(keep_in: Mapping[str, Sequence[str]], artifact: Path) -> None
     nodes = [
         node for folder in graphs.folders(artifact) for node in onnx_files.load_graph(artifact / folder).graph.node
     ]
-    known = dict.fromkeys(name for node in nodes for name in _names(node))
+    known = dict.fromkeys(name for node in nodes for name in names_of(node))
     for precision, names in keep_in.items():
         for index, name in enumerate(names):
             if not _matches(name, known.keys()):
@@ -98,7 +98,7 @@ def _matches(pattern: str, names: Collection[str]) -> bool:
     return pattern in names or any(fnmatchcase(name, pattern) for name in names)
 
 
-def _names(node: onnx.NodeProto) -> Iterator[str]:
+def names_of(node: onnx.NodeProto) -> Iterator[str]:
     """Yield the names of the modules that a node belongs to, the innermost first, and the name of the node.
 
     Torch's exporters note the modules: in the name of a node, such as /model/encoder/layer.0/output/dense/MatMul, or in

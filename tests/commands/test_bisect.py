@@ -1,0 +1,125 @@
+"""`recipe bisect` on models with planted layers: it finds exactly these, and the recipe that it writes is built."""
+
+import importlib.util
+import json
+import math
+import re
+
+import documents
+import planted_layers
+import pytest
+from program import Program
+
+INT4 = "precision: int4\nvalidate: {samples: samples.npz, cosine: 0.85, agreement: 0.1}\n"
+INT8 = "precision: int8\nvalidate: {samples: samples.npz, cosine: 0.85, agreement: 0.1}\n"
+ALONE = f"quantize: {{weights_only: true}}\n{INT8}"
+CALIBRATED = f"calibrate: {{samples: calibration.npz}}\n{INT8}"
+OPENVINO = f"target: {{device: cpu, runtime: openvino}}\n{CALIBRATED}"
+QDQ = f"target: {{device: T4, runtime: tensorrt}}\n{CALIBRATED}".replace("0.85, agreement: 0.1", "0.95")
+ON_WHOLE = "tests/commands/test_bisect.py finds two planted layers in int4"
+
+
+def found(program, *words):
+    """Return what `recipe bisect --json` answers, and what it says meanwhile."""
+    done = program("bisect", "net.yaml", "--json", *words, expect=0)
+    return json.loads(done.stdout), done.stderr
+
+
+def names(layers):
+    return [planted_layers.name(layer) for layer in layers]
+
+
+@pytest.mark.slow
+def test_two_planted_layers_are_found_and_the_written_recipe_is_already_built(tmp_path):
+    planted_layers.write(tmp_path, [5, 17], fields=INT4)
+    program = Program(tmp_path)
+    done = program("bisect", "net.yaml", "--write", "kept.yaml", expect=0)
+    [block] = documents.run_by(__file__)
+    [(command, shown)] = block.transcript()
+    assert command == "recipe bisect net.yaml --write kept.yaml"
+    assert documents.difference(shown, done.stdout) == ""
+    assert [row.split()[0] for row in done.stdout.splitlines()[2:]] == names([5, 17])
+    text = (tmp_path / "kept.yaml").read_text()
+    assert text.startswith("# The layers that `recipe bisect` has found")
+    assert "# A model with planted layers." in text
+    assert f"keep_in: {{fp32: [{', '.join(names([5, 17]))}]}}" in text
+    assert set(program.states("kept.yaml", "--to", "validate").values()) == {"cached"}
+    # The same search finds every answer in the store.
+    again, said = found(program)
+    assert [layer["name"] for layer in again["layers"]] == names([5, 17])
+    assert [line for line in said.splitlines() if "kept: " in line] == [
+        line for line in done.stderr.splitlines() if "kept: " in line
+    ]
+    passing = program("bisect", "kept.yaml", expect=0)
+    assert "the accuracy is within the bounds already" in passing.stdout
+
+
+@pytest.mark.whole(ON_WHOLE)
+@pytest.mark.parametrize(
+    ("fields", "planted"),
+    [
+        pytest.param(INT8, [7], id="dynamic int8, one"),
+        pytest.param(INT8, [3, 12], id="dynamic int8, two"),
+        pytest.param(INT8, [2, 6, 11, 16, 22], id="dynamic int8, five"),
+        pytest.param(INT4, [20], id="int4, one"),
+        pytest.param(INT4, [2, 6, 11, 16, 22], id="int4, five"),
+        pytest.param(ALONE, [4, 19], id="int8 weights, two"),
+        pytest.param(OPENVINO, [9], id="OpenVINO, one"),
+        pytest.param(OPENVINO, [5, 17], id="OpenVINO, two"),
+        pytest.param(OPENVINO, [2, 6, 11, 16, 22], id="OpenVINO, five"),
+    ],
+)
+def test_exactly_the_planted_layers_are_found_in_few_builds(tmp_path, fields, planted):
+    if "openvino" in fields and importlib.util.find_spec("nncf") is None:
+        pytest.skip("the extra `openvino` is not installed")
+    planted_layers.write(tmp_path, planted, fields=fields)
+    program = Program(tmp_path)
+    answer, _ = found(program, "--write", "kept.yaml")
+    assert [layer["name"] for layer in answer["layers"]] == names(planted)
+    assert answer["is_monotone"]
+    builds = len(planted) * (math.ceil(math.log2(planted_layers.LAYERS)) + 2) + 3
+    assert len(answer["evaluations"]) <= builds
+    assert answer["not_timed"] or all(layer["faster_without"] for layer in answer["layers"])
+    assert set(program.states("kept.yaml", "--to", "validate").values()) == {"cached"}
+
+
+@pytest.mark.whole(ON_WHOLE)
+def test_the_graph_for_a_gpu_that_is_not_here_is_judged_on_the_cpu(tmp_path):
+    planted_layers.write(tmp_path, [5, 17], fields=QDQ, surprises=True)
+    answer, _ = found(Program(tmp_path))
+    assert [layer["name"] for layer in answer["layers"]] == names([5, 17])
+    assert (answer["judged_by"], answer["keeps_in"]) == ("validate-onnx", "fp16")
+    assert answer["not_timed"] == "the GPU of the recipe is not here"
+
+
+@pytest.mark.whole(ON_WHOLE)
+def test_an_answer_that_leaves_too_little_in_the_precision_is_told_and_not_written(tmp_path):
+    fields = INT8.replace("agreement: 0.1", "agreement: 0.1, precision_share: 0.95")
+    planted_layers.write(tmp_path, [5, 17], fields=fields)
+    done = Program(tmp_path)("bisect", "net.yaml", "--write", "kept.yaml", expect=4)
+    assert "2 layers must stay in fp32" in done.stdout
+    assert "but: Too little of the model computes in int8" in done.stdout
+    assert not (tmp_path / "kept.yaml").exists()
+
+
+@pytest.mark.whole(ON_WHOLE)
+def test_a_bound_that_even_all_kept_layers_miss_is_told_with_its_figures(tmp_path):
+    planted_layers.write(tmp_path, [5], fields=QDQ.replace("0.95", "1.0"))
+    done = Program(tmp_path)("bisect", "net.yaml", expect=4)
+    assert re.search(r"no set of layers helps: even with all 24 kept, cosine 0.999\d+ is below at_least 1", done.stdout)
+
+
+@pytest.mark.parametrize(
+    ("fields", "words", "message"),
+    [
+        ("", (), "a build in fp32 with onnxruntime keeps no layer in a higher precision"),
+        (INT8, ("--keep-in", "fp16"), "a build in int8 with onnxruntime keeps no layer in fp16"),
+        ("matrix: {precision: [int8, int4]}\n", (), "layers are searched for in one variant"),
+        (INT8, ("--write", "elsewhere/kept.yaml"), "lies in another folder"),
+    ],
+)
+def test_a_search_that_cannot_succeed_is_refused_before_anything_is_built(tmp_path, fields, words, message):
+    planted_layers.write(tmp_path, [], fields=fields)
+    done = Program(tmp_path)("bisect", "net.yaml", *words, expect=2)
+    assert message in done.stderr
+    assert not [path for path in (tmp_path / "cache" / "records").rglob("*") if path.is_file()]

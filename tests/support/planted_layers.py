@@ -1,0 +1,96 @@
+"""Models of 24 products in which chosen layers cannot be in few bits: their weights have huge outliers.
+
+Some features are always 0, and the outliers are the weights that read them: they change no answer of the model. But
+the numbers that share a scale with an outlier are rounded to 0, per channel and in blocks of 32 inputs. A planted
+layer loses half of its outputs so, and a cosine of about 0.3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from pathlib import Path
+
+import graphs
+import numpy as np
+import onnx
+from onnx import helper, numpy_helper
+
+LAYERS = 24
+WIDTH = 64
+_DEAD = [0, 32]
+"""One feature in each block of 32."""
+_OUTLIER = 1e5
+
+
+def name(layer: int) -> str:
+    """Return the name of a layer for `keep_in`: the module that its node's name has."""
+    return f"encoder.layer.{layer}.dense"
+
+
+def model(planted: Collection[int]) -> onnx.ModelProto:
+    """Return a chain of products by nearly orthogonal matrices, with outliers in the planted layers."""
+    random = np.random.default_rng(0)
+    alive = [each for each in range(WIDTH) if each not in _DEAD]
+    nodes, weights, tensor = [], [], "x"
+    for layer in range(LAYERS):
+        matrix = np.zeros((WIDTH, WIDTH), np.float32)
+        matrix[np.ix_(alive, alive)] = np.linalg.qr(random.standard_normal((len(alive), len(alive))))[0]
+        if layer in planted:
+            matrix[np.ix_(_DEAD, alive[::2])] = _OUTLIER  # half of its outputs are lost
+        if not layer:
+            matrix[_DEAD] = 0  # the input has no feature that is always 0
+        weights.append(numpy_helper.from_array(matrix, f"w{layer}"))
+        place = f"/model/encoder/layer.{layer}"
+        nodes.append(helper.make_node("MatMul", [tensor, f"w{layer}"], [f"p{layer}"], f"{place}/dense/MatMul"))
+        tensor = f"h{layer}" if layer + 1 < LAYERS else "y"
+        nodes.append(helper.make_node("Tanh", [f"p{layer}"], [tensor], f"{place}/act/Tanh"))
+    shape = ("batch", WIDTH)
+    return graphs.graph(nodes, [("x", graphs.FLOAT, shape)], [("y", graphs.FLOAT, shape)], weights)
+
+
+def with_surprises(planted: Collection[int]) -> onnx.ModelProto:
+    """Return a chain in which planted layers read numbers of an input `z` that is large only in the validation.
+
+    Static ranges of activations, calibrated without such numbers, cut them off, whatever the weights are.
+    """
+    plain = model(())
+    mask = np.zeros(WIDTH, np.float32)
+    mask[_DEAD] = 1
+    random = np.random.default_rng(2)
+    for weight in plain.graph.initializer:
+        layer = int(weight.name[1:])
+        if layer in planted:
+            matrix = numpy_helper.to_array(weight).copy()
+            rows = random.choice([-0.008, 0.008], (len(_DEAD), WIDTH)).astype(np.float32)
+            rows[:, _DEAD] = 0
+            matrix[_DEAD] = rows
+            weight.CopyFrom(numpy_helper.from_array(matrix, weight.name))
+    for node in list(plain.graph.node):
+        if node.op_type == "MatMul" and int(node.input[1][1:]) in planted:
+            layer, at = node.input[1][1:], list(plain.graph.node).index(node)
+            plain.graph.node.insert(at, helper.make_node("Add", [node.input[0], "surprise"], [f"s{layer}"]))
+            node.input[0] = f"s{layer}"
+    plain.graph.node.insert(0, helper.make_node("Mul", ["z", "mask"], ["surprise"]))
+    plain.graph.initializer.append(numpy_helper.from_array(mask, "mask"))
+    plain.graph.input.append(helper.make_tensor_value_info("z", graphs.FLOAT, ("batch", WIDTH)))
+    return plain
+
+
+def write(folder: Path, planted: Collection[int], *, fields: str, surprises: bool = False) -> Path:
+    """Write a project with the model, its samples and a recipe with further fields; return the recipe."""
+    assert 0 not in planted
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "pyproject.toml").write_text("")
+    onnx.save(with_surprises(planted) if surprises else model(planted), folder / "net.onnx")
+    random = np.random.default_rng(1)
+    for name_of_file, size in (("samples", 50.0), ("calibration", 0.0)):
+        arrays = {"x": 0.3 * random.standard_normal((12, WIDTH))}
+        if surprises:
+            arrays["z"] = size * random.standard_normal((12, WIDTH))
+        np.savez(folder / f"{name_of_file}.npz", **{each: array.astype(np.float32) for each, array in arrays.items()})
+    recipe = folder / "net.yaml"
+    recipe.write_text(
+        "# A model with planted layers.\nname: net\nmodel: {source: net.onnx}\n"
+        f"profiles: [{{batch: [1, 2, 4]}}]\n{fields}"
+    )
+    return recipe
