@@ -33,6 +33,8 @@ class Options:
     """Whether jobs run. If not, a job without a record fails, and the last outputs of each variant are brought."""
     is_what_if: bool = False
     """Whether the command line overrides the recipes: a build that fails then leaves older packages in place."""
+    is_trial: bool = False
+    """Whether this is a trial of a search: it is no build of the recipe, so no head and no history has it."""
 
     def __post_init__(self) -> None:
         """Raise UsageError for options that do not go together."""

@@ -1,0 +1,62 @@
+"""Trials: a trial leaves records in the store, and nothing that a build of the recipe would remember."""
+
+import pytest
+from models import checkpoint
+
+from engine import api
+from engine.errors import JudgementError, RecipeError
+from engine.events import Ended, Event
+from engine.tuning.trials import Trials
+
+RECIPE = "recipes/minilm_cpu.yaml"
+
+
+@pytest.fixture
+def trials(request, tmp_path):
+    return Trials(request.config.rootpath / RECIPE, lambda event: None, cache=tmp_path / "cache")
+
+
+def test_a_point_that_the_target_cannot_have_is_refused_and_no_job_runs(trials, tmp_path):
+    outcome = trials.build({"precision": "fp8"})
+    assert outcome.variant is None
+    assert isinstance(outcome.error, RecipeError)
+    assert not outcome.records
+
+
+@pytest.fixture
+def tiny(tmp_path):
+    """The recipe of a small classifier, and its trials."""
+    checkpoint(tmp_path / "model", task="text-classification")
+    (tmp_path / "samples.jsonl").write_text('{"text": "good"}\n{"text": "not bad"}\n', "utf-8")
+    recipe = tmp_path / "tiny.yaml"
+    recipe.write_text(
+        "name: tiny\nmodel: {source: model, task: text-classification}\n"
+        "profiles: [{batch: [1, 1, 4], sequence: [1, 8, 32]}]\n"
+        "validate: {samples: samples.jsonl}\npackage: {}\n",
+        "utf-8",
+    )
+    return recipe, Trials(recipe, lambda event: None, cache=tmp_path / "cache")
+
+
+def test_a_trial_is_built_once_and_remembered_by_the_store_alone(tiny, tmp_path):
+    recipe, trials = tiny
+    events: list[Event] = []
+    first = trials.build({"precision": "int8"})
+    assert first.is_valid
+    assert first.accuracy is not None
+    assert first.accuracy.cosine is not None
+    assert first.size
+    again = Trials(recipe, events.append, cache=tmp_path / "cache").build({"precision": "int8"})
+    ended = [event for event in events if isinstance(event, Ended)]
+    assert {event.state for event in ended} == {"cached"}
+    assert {each.digest for each in again.records.values()} == {each.digest for each in first.records.values()}
+    assert api.history(recipe, cache=tmp_path / "cache") == {"tiny": []}
+    assert not api.show(recipe, cache=tmp_path / "cache")[0].records
+
+
+def test_a_missed_bound_is_the_error_of_a_trial_that_still_has_its_figures(tiny):
+    _, trials = tiny
+    outcome = trials.build({"precision": "int8", "validate.cosine": 1.0})
+    assert isinstance(outcome.error, JudgementError)
+    assert outcome.accuracy is not None
+    assert not outcome.is_valid
