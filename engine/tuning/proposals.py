@@ -1,0 +1,86 @@
+"""Proposals: the order in which a search asks for points; the same answers give the same order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from engine.errors import UsageError
+from engine.text import distribution
+from engine.tuning.space import BRANCH, Choices, Space, ident
+
+if TYPE_CHECKING:
+    from engine.tuning.trials import Point
+
+_SEED = 0
+_MOST_REPEATS = 64
+"""After so many proposals of points that are known, the next unknown one of the whole space is taken."""
+
+
+class Proposals:
+    """Asks for each point of a space once: first the trials of every search, then those of optuna's seeded sampler."""
+
+    def __init__(self, space: Space) -> None:
+        """Raise UsageError where optuna is not installed."""
+        try:
+            import optuna
+        except ImportError:
+            what = "`recipe tune` needs optuna, which is not installed"
+            raise UsageError(what, hint=distribution.install("tune")) from None
+        optuna.logging.set_verbosity(optuna.logging.WARNING)
+        self._study = optuna.create_study(sampler=optuna.samplers.TPESampler(seed=_SEED, multivariate=False))
+        self._ignored = optuna.trial.TrialState.FAIL
+        self._space = space
+        self._seen: set[str] = set()
+        self._rest = space.every()
+
+    def __iter__(self) -> Iterator[tuple[Point, Choices | None]]:
+        """Yield every point once, with the choices to tell the answer of; None for a point outside the space."""
+        written: Point = {}
+        self._seen.add(ident(written))
+        yield written, next((each for each in self._space.first() if not self._space.point(each)), None)
+        for choices in self._space.first():
+            if (point := self._new(choices)) is not None:
+                yield point, choices
+        while True:
+            found = self._sampled() or self._next()
+            if found is None:
+                return
+            yield found
+
+    def tell(self, choices: Choices | None, cost: float) -> None:
+        """Tell the sampler how good a point is: the smaller the cost, the better."""
+        if choices is not None:
+            self._study.enqueue_trial(dict(choices))
+            trial = self._study.ask()
+            self._chosen(trial)
+            self._study.tell(trial, cost)
+
+    def _new(self, choices: Choices) -> Point | None:
+        """Return the point of choices; None for one that was asked for."""
+        point = self._space.point(choices)
+        known = len(self._seen)
+        self._seen.add(ident(point))
+        return point if len(self._seen) > known else None
+
+    def _sampled(self) -> tuple[Point, Choices] | None:
+        for _ in range(_MOST_REPEATS):
+            trial = self._study.ask()
+            choices = self._chosen(trial)
+            self._study.tell(trial, state=self._ignored)  # `tell` adds it again, with its cost
+            if (point := self._new(choices)) is not None:
+                return point, choices
+        return None
+
+    def _next(self) -> tuple[Point, Choices] | None:
+        return next(((point, each) for each in self._rest if (point := self._new(each)) is not None), None)
+
+    def _chosen(self, trial: object) -> Choices:
+        """Return the choices of a trial of optuna, of one runtime and those of its knobs that vary."""
+        suggest = trial.suggest_categorical  # type: ignore[attr-defined]
+        branches = self._space.branches
+        number = suggest(BRANCH, range(len(branches))) if len(branches) > 1 else 0
+        branch = branches[number]
+        varied = [each for each in branch.dimensions if len(each.values) > 1]
+        return {BRANCH: number, **{name: suggest(name, range(len(each.values))) for each in varied
+                                   if (name := branch.choice(each))}}  # fmt: skip

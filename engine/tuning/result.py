@@ -1,0 +1,113 @@
+"""The result of a search: a row for each trial, the Pareto front, the chosen point, and why it was chosen."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from engine.reporting import TypedReport
+
+ENOUGH_TEXTS = 50
+"""With fewer samples, the accuracy of the result says little about other inputs."""
+_RULE_OF_THREE = 3.0
+"""With n of n samples above a bound, at most 3/n of all are below it, at 95 % confidence (Hanley and Lippman-Hand,
+"If nothing goes wrong, is everything all right?", 1983).
+"""
+State = Literal["validated", "missed", "failed", "cut"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrialRow(TypedReport):
+    """What a trial gave: the accuracy, the size in bytes, and the times, as far as they were measured."""
+
+    number: int
+    """The trials are counted from 1; the first is the recipe as it is written."""
+    point: Mapping[str, object]
+    state: State
+    """`validated`: all bounds are kept. `missed`: one is not. `failed`: a job failed. `cut`: surely slow, timed no
+    further.
+    """
+    why: str = ""
+    """Which bound is missed, or why a job failed."""
+    cosine: float | None = None
+    worst_cosine: float | None = None
+    agreement: float | None = None
+    samples: int = 0
+    """The number of samples that `validate` compared."""
+    size: int | None = None
+    figures: Mapping[str, float] = field(default_factory=dict)
+    """The measured `p50_ms`, `p95_ms`, `p99_ms` and `throughput`, in rows per second."""
+    lead: float | None = None
+    """How many times as fast as the baseline the trial is, in turns with it."""
+    interval: tuple[float, float] | None = None
+    """The 95 % confidence interval of the lead."""
+    cost: float | None = None
+    """The figure of the objective as a share of the baseline's; below 1 is better."""
+    seconds: float = 0.0
+    """The time of the trial's jobs by their records, without those that an earlier trial of the search had."""
+
+    @property
+    def name(self) -> str:
+        """The point in one line, as the fields and values of `--set`."""
+        return " ".join(f"{path}={value}" for path, value in self.point.items()) or "as written"
+
+    @property
+    def loss(self) -> float | None:
+        """The lost accuracy, from 0 on: of the worst sample's cosine, or else of the agreement."""
+        kept = self.agreement if self.worst_cosine is None else self.worst_cosine
+        return None if kept is None else 1 - kept
+
+    def accuracy(self, bound: float | None) -> str:
+        """Return in words what the accuracy says, also about other samples than those of `validate`."""
+        parts = []
+        if self.cosine is not None and self.worst_cosine is not None:
+            parts.append(f"cosine mean {self.cosine:.4f}, worst {self.worst_cosine:.4f} of {self.samples} samples")
+        if self.agreement is not None:
+            parts.append(f"agreement {self.agreement:.4f}")
+        if self.worst_cosine is not None and self.samples:
+            least = self.worst_cosine if bound is None else bound
+            share = min(1.0, _RULE_OF_THREE / self.samples)
+            parts.append(f"of other samples at most {share:.1%} are expected below {least:.4g} (95 %, rule of three)")
+        return "; ".join(parts) or "no accuracy measured"
+
+
+@dataclass(frozen=True, kw_only=True)
+class TuneResult(TypedReport):
+    """What a search found so far."""
+
+    recipe: str
+    objective: str
+    bounds: str
+    trials: tuple[TrialRow, ...]
+    front: tuple[int, ...]
+    """The numbers of the trials that no other one beats in accuracy, in the figure of the objective and in size."""
+    refused: int = 0
+    """How many points the target cannot have; they are no trials."""
+    finals: tuple[TrialRow, ...] = ()
+    """The last race, all rounds: the recipe as it is written, where it keeps the bounds, and the best trials."""
+    chosen: int | None = None
+    """The number of the chosen trial; None where no trial keeps the bounds, or the search was interrupted."""
+    why: str = ""
+    """Why this trial was chosen, in words."""
+    seconds: float = 0.0
+    """The time of all jobs of the search by their records."""
+    notes: tuple[str, ...] = ()
+    """What a reader must know beside the figures."""
+
+    def row(self, number: int) -> TrialRow:
+        """Return the row of a trial, with the figures of the last race where it took part."""
+        return next(row for row in (*self.finals, *self.trials) if row.number == number)
+
+
+def front(rows: Sequence[TrialRow]) -> tuple[int, ...]:
+    """Return the numbers of the rows that no other row dominates: at least as good in all, and better in one."""
+    scores = {row.number: (row.loss or 0.0, row.cost, row.size) for row in rows if row.cost and row.size}
+
+    def is_beaten(own: tuple[float, ...]) -> bool:
+        return any(
+            other != own and all(theirs <= mine for theirs, mine in zip(other, own, strict=True))
+            for other in scores.values()
+        )
+
+    return tuple(number for number, own in scores.items() if not is_beaten(own))
