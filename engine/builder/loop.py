@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from itertools import chain
-from typing import TYPE_CHECKING
 
 from engine.builder import build_end, job_end, remake
+from engine.builder.awaiting import Awaiting
 from engine.builder.executors.executor import (
     DisplacedError,
     Executor,
@@ -29,21 +28,16 @@ from engine.builder.variant import PlannedVariant
 from engine.builder.worker_task import Outcome
 from engine.digest import Digest
 from engine.errors import UserError
-from engine.events import Arrival, Awaits, Ended, Event, Finished, Noticed, Planned, RunsElsewhere, Started
+from engine.events import Ended, Event, Finished, Noticed, Planned, RunsElsewhere, Started
 from engine.store.file_lock import PATIENCE
 from engine.store.record import Record
 from engine.system import interrupts, limits
-
-if TYPE_CHECKING:
-    from engine.step import Hardware
 
 POLL_SECONDS, LOCK_SECONDS = 0.2, 0.05
 """The longest that the loop waits for its workers: in general, and while another builder has a lock that it needs.
 
 On a cluster, each look for what another builder has is a question to its head, for each job that waits.
 """
-SHORTEST_PAUSE, LONGEST_PAUSE = 1.0, 30.0
-"""Seconds between two looks for results of other machines. Each pause doubles, until the next result has arrived."""
 _NO_LOCKS = (
     "the file system of {} has no working locks: builders that share this store may repeat each other's work "
     "(each result is whole all the same), and nothing can be collected from it"
@@ -85,10 +79,7 @@ class _Build:
         self.began = time.monotonic()
         self.before = {variant.name: lookup.heads.before(variant.subject) for variant in variants}
         self.states = States(variants, {name: head for name, (head, _) in self.before.items()})
-        self.pause = SHORTEST_PAUSE
-        self.next_look = 0.0
-        """When the results of other machines are looked for again."""
-        self.waiting_ends = math.inf
+        self.awaiting = Awaiting(self.states, lookup, options)
 
     def events(self) -> Generator[Event, None, None]:
         if not self.store.has_file_locks:
@@ -101,9 +92,8 @@ class _Build:
 
     def events_after_interruption(self) -> Generator[Event, None, None]:
         """End the build; or only its waiting, if nothing but other machines' results is left."""
-        if self.states.has(State.AWAITED) and not self.states.has(*_WORKING) and time.monotonic() < self.waiting_ends:
-            self.waiting_ends = 0.0
-            yield from [self._end(Ending(ticket, "waiting")) for ticket in self.states.of(State.AWAITED)]
+        if not self.states.has(*_WORKING) and self.awaiting.is_open:
+            yield from [self._end(each) for each in self.awaiting.give_up()]
             yield from self._work()
             return
         self.abandon()
@@ -159,11 +149,11 @@ class _Build:
         record = self._find_record(ticket, self.states.ran(ticket.digest))
         waits_for = None if record is not None else self.lookup.waits_for(ticket.job)
         if record is not None:
-            yield Ending(ticket, "cached", record, arrival=self._arrival(ticket, record))
+            yield Ending(ticket, "cached", record, arrival=self.awaiting.arrival(ticket, record))
         elif not self.options.runs:
             yield Ending(ticket, "failed", error=job_end.without_record(ticket))
         elif waits_for is not None and not self._stopping():
-            yield from self._await(ticket, waits_for)
+            yield from self.awaiting.begin(ticket, waits_for)
         else:
             memory = None if ticket.note is None else ticket.note.memory
             ticket.lane = self.executor.lane(ticket.job, demand_of(ticket.job, ticket.inputs, memory))
@@ -324,41 +314,7 @@ class _Build:
                 else:
                     yield RunsElsewhere(*names, ticket.holder or "another builder")
             self.states.move(ticket, State.READY)
-        is_over = self._stopping() or now >= self.waiting_ends
-        if self.states.has(State.AWAITED) and (is_over or now >= self.next_look):
-            if self.store.tier is not None:
-                self.store.tier.look_again()
-            for ticket in self.states.of(State.AWAITED):
-                if self.lookup.find(ticket.job, ticket.known_key) is not None:
-                    self.states.move(ticket, State.READY)
-                elif is_over:
-                    yield Ending(ticket, "waiting")
-            self.pause = min(2 * self.pause, LONGEST_PAUSE)
-            self.next_look = time.monotonic() + self.pause
-
-    def _await(self, ticket: Ticket, waits_for: Hardware) -> Iterator[Ending | Event]:
-        """Await the result of a job that needs other hardware, or end the job if the build does not wait."""
-        now, wait = time.monotonic(), self.options.wait
-        ticket.waits_for = waits_for
-        if wait is None or now >= self.waiting_ends or ticket.job.step_name in self.options.force:
-            yield Ending(ticket, "waiting")
-            return
-        self.waiting_ends = min(self.waiting_ends, now + wait)
-        if not self.states.has(State.AWAITED):
-            self.next_look = now + self.pause
-        self.states.move(ticket, State.AWAITED)
-        if ticket.awaited_since is None:
-            ticket.awaited_since = now
-            yield Awaits(ticket.variant.name, ticket.job.name, str(waits_for), self.lookup.advice(waits_for))
-
-    def _arrival(self, ticket: Ticket, record: Record) -> Arrival | None:
-        """Return how the result of an awaited job came, and look soon for the next; None for any other job."""
-        if ticket.awaited_since is None:
-            return None
-        now, since, ticket.awaited_since = time.monotonic(), ticket.awaited_since, None
-        self.pause, self.next_look = SHORTEST_PAUSE, now + SHORTEST_PAUSE
-        machine = next((record.machine[name] for name in ("gpu.name", "cpu.model") if record.machine.get(name)), "")
-        return Arrival(round(now - since, 3), machine)
+        yield from self.awaiting.look(is_over=self._stopping())
 
     def _stopping(self) -> bool:
         return not self.options.keep_going and self.states.has_failed

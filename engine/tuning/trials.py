@@ -29,8 +29,8 @@ VALIDATE = "validate"
 
 
 @dataclass(frozen=True)
-class Outcome:
-    """What came of a trial."""
+class Trial:
+    """A point and what came of it."""
 
     point: Point
     variant: PlannedVariant | None
@@ -69,7 +69,7 @@ class Outcome:
         return None if model is None else model.size
 
 
-class Trials:
+class TrialBuilder:
     """The trials of one variant of a recipe."""
 
     def __init__(self, recipe: Path, on_event: Callable[[Event], None], **reading: Unpack[Reading]) -> None:
@@ -83,15 +83,15 @@ class Trials:
         reading: Reading = {**self._reading, "to": to, "set": [*self._written, *overrides.texts(overrides.SET, point)]}
         return api.session(self._recipe, **reading)
 
-    def build(self, point: Point, to: Sequence[str] = (VALIDATE,)) -> Outcome:
+    def build(self, point: Point, to: Sequence[str] = (VALIDATE,)) -> Trial:
         """Build what is not built of a trial, up to the steps `to`. Raises KeyboardInterrupt for an interruption."""
         try:
             session = self.session(point, to)
         except UserError as error:
-            return Outcome(point, None, error)
+            return Trial(point, None, error)
         return self.built(session, point)
 
-    def built(self, session: api.Session, point: Point) -> Outcome:
+    def built(self, session: api.Session, point: Point) -> Trial:
         """Build a planned trial; return what came of it."""
         waits: list[str] = []
 
@@ -106,4 +106,4 @@ class Trials:
         error = finished.failures[0].error if finished.failures else None
         records = {each.job.name: each.record for each in session.findings() if each.record is not None}
         session.lookup.store.leave()
-        return Outcome(point, session.variants[0], error, next(iter(waits), None), records)
+        return Trial(point, session.variants[0], error, next(iter(waits), None), records)

@@ -7,11 +7,12 @@ import toy
 from hardware_steps import T4, AlsoOnT4, OnT4
 from small_builds import SharedExecutor, build, project_in, start, states, variant
 
-from engine.builder import loop
+from engine.builder import awaiting, loop
+from engine.builder.awaiting import LONGEST_PAUSE
 from engine.builder.executors.local import LocalExecutor
 from engine.builder.live_rows import LiveRows
 from engine.builder.lookup import Lookup
-from engine.builder.loop import LONGEST_PAUSE, run
+from engine.builder.loop import run
 from engine.builder.options import Options
 from engine.errors import Exit
 from engine.events import Awaits, Ended, Started
@@ -20,7 +21,7 @@ from engine.store.store import Store
 
 @pytest.fixture
 def project(tmp_path, monkeypatch):
-    monkeypatch.setattr(loop, "SHORTEST_PAUSE", 0.01)
+    monkeypatch.setattr(awaiting, "SHORTEST_PAUSE", 0.01)
     return project_in(tmp_path)
 
 
@@ -137,8 +138,10 @@ def test_the_pauses_grow_up_to_the_longest_and_are_short_again_after_an_arrival(
             on_t4(*steps[:2])
         return find(lookup, job, key)
 
-    monkeypatch.setattr(loop, "SHORTEST_PAUSE", 1.0)
-    monkeypatch.setattr(loop, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    monkeypatch.setattr(awaiting, "SHORTEST_PAUSE", 1.0)
+    clock = SimpleNamespace(monotonic=lambda: now[0])
+    monkeypatch.setattr(loop, "time", clock)
+    monkeypatch.setattr(awaiting, "time", clock)
     lookup = Lookup(Store(project / "cache"))
     monkeypatch.setattr(lookup, "find", lambda job, key: look(lookup, job, key))
     options = Options(out=project / "build", wait=100.0)

@@ -6,14 +6,14 @@ from models import checkpoint
 from engine import api
 from engine.errors import JudgementError, RecipeError
 from engine.events import Ended, Event
-from engine.tuning.trials import Trials
+from engine.tuning.trials import TrialBuilder
 
 RECIPE = "recipes/minilm_cpu.yaml"
 
 
 @pytest.fixture
 def trials(request, tmp_path):
-    return Trials(request.config.rootpath / RECIPE, lambda event: None, cache=tmp_path / "cache")
+    return TrialBuilder(request.config.rootpath / RECIPE, lambda event: None, cache=tmp_path / "cache")
 
 
 def test_a_point_that_the_target_cannot_have_is_refused_and_no_job_runs(trials, tmp_path):
@@ -35,7 +35,7 @@ def tiny(tmp_path):
         "validate: {samples: samples.jsonl}\npackage: {}\n",
         "utf-8",
     )
-    return recipe, Trials(recipe, lambda event: None, cache=tmp_path / "cache")
+    return recipe, TrialBuilder(recipe, lambda event: None, cache=tmp_path / "cache")
 
 
 def test_a_trial_is_built_once_and_remembered_by_the_store_alone(tiny, tmp_path):
@@ -46,7 +46,7 @@ def test_a_trial_is_built_once_and_remembered_by_the_store_alone(tiny, tmp_path)
     assert first.accuracy is not None
     assert first.accuracy.cosine is not None
     assert first.size
-    again = Trials(recipe, events.append, cache=tmp_path / "cache").build({"precision": "int8"})
+    again = TrialBuilder(recipe, events.append, cache=tmp_path / "cache").build({"precision": "int8"})
     ended = [event for event in events if isinstance(event, Ended)]
     assert {event.state for event in ended} == {"cached"}
     assert {each.digest for each in again.records.values()} == {each.digest for each in first.records.values()}
