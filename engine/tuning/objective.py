@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
@@ -25,7 +25,7 @@ class Objective:
     sizes: Mapping[str, int]
     """The sizes of the axes of the measured inputs; without `batch` where the search chooses it."""
     accuracy: Mapping[str, float]
-    """The least accuracies, which `validate` judges in each trial."""
+    """The least accuracies, which `validate` judges in each trial; a stricter bound of the recipe itself stays."""
     limits: Mapping[str, float]
     """The greatest latencies in milliseconds, and the greatest size in bytes."""
 
@@ -42,18 +42,20 @@ class Objective:
         sizes = {**bench_inputs.stated_shapes(loaded.recipe)[0], **tune.sizes}
         if tune.figure == THROUGHPUT and _AXIS_OF_ROWS not in tune.sizes:
             sizes.pop(_AXIS_OF_ROWS, None)
-        return cls(tune.figure, sizes, tune.subject_to.accuracy, tune.subject_to.limits)
+        own = {name: getattr(loaded.recipe.validation, name) for name in tune.subject_to.accuracy}
+        stated = {name: bound.at_least for name, bound in own.items() if bound is not None and bound.at_least is not None}
+        accuracy = {name: max(least, stated.get(name, least)) for name, least in tune.subject_to.accuracy.items()}
+        return cls(tune.figure, sizes, accuracy, tune.subject_to.limits)
 
     @property
     def chooses_rows(self) -> bool:
         """Whether the search chooses how many rows a call has, and how many copies of the model run at once."""
         return self.figure == THROUGHPUT and _AXIS_OF_ROWS not in self.sizes
 
-    def judged(self, loaded: LoadedRecipe) -> dict[str, object]:
-        """Return the bounds of `validate` in each trial; a stricter bound of the recipe itself stays."""
-        stated = {name: getattr(loaded.recipe.validation, name) for name in self.accuracy}
-        own = {name: bound.at_least for name, bound in stated.items() if bound is not None and bound.at_least is not None}
-        return {f"validate.{name}": max(least, own.get(name, least)) for name, least in self.accuracy.items()}
+    @property
+    def judged(self) -> Mapping[str, float]:
+        """The bounds of `validate` in each trial, by the paths of their fields."""
+        return {f"validate.{name}": least for name, least in self.accuracy.items()}
 
     def value(self, row: TrialRow) -> float | None:
         """Return the figure of a trial; None where it was not measured."""
@@ -71,6 +73,17 @@ class Objective:
         values = {**row.figures, SIZE: row.size}
         over = {name: (values.get(name) or 0.0) / most - 1 for name, most in self.limits.items()}
         return {name: share for name, share in over.items() if share > 0}
+
+    def nearest(self, rows: Sequence[TrialRow]) -> Iterator[str]:
+        """Yield for each bound the value of the trial that came nearest."""
+        for name, least in self.accuracy.items():
+            best = max((row.accuracies[name] for row in rows if name in row.accuracies), default=None)
+            yield f"{name}: at least {least:g} is asked for; {'not measured' if best is None else f'the best is {best:.4g}'}"
+        for name, most in self.limits.items():
+            values = [row.size if name == SIZE else row.figures.get(name) for row in rows]
+            best = min((value for value in values if value is not None), default=None)
+            measured = "not measured" if best is None else f"the best is {shown(name, best)}"
+            yield f"{name}: at most {shown(name, most)} is asked for; {measured}"
 
     def bounds_in_words(self) -> str:
         """Return all bounds as text: "cosine at least 0.99, p95_ms at most 20"; "" without bounds."""

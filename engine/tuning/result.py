@@ -30,9 +30,9 @@ class TrialRow(TypedReport):
     """
     why: str = ""
     """Which bound is missed, or why a job failed."""
-    cosine: float | None = None
-    worst_cosine: float | None = None
-    agreement: float | None = None
+    accuracies: Mapping[str, float] = field(default_factory=dict)
+    """The accuracies that have bounds: `cosine`, of the worst sample, `agreement`, `rank` and `metric`."""
+    mean_cosine: float | None = None
     samples: int = 0
     """The number of samples that `validate` compared."""
     size: int | None = None
@@ -54,22 +54,25 @@ class TrialRow(TypedReport):
 
     @property
     def loss(self) -> float | None:
-        """The lost accuracy, from 0 on: of the worst sample's cosine, or else of the agreement."""
-        kept = self.agreement if self.worst_cosine is None else self.worst_cosine
+        """The lost accuracy, from 0 on: of the worst sample's cosine, or else of the first other accuracy."""
+        kept = self.accuracies.get("cosine", next(iter(self.accuracies.values()), None))
         return None if kept is None else 1 - kept
 
     def accuracy(self, bound: float | None) -> str:
-        """Return in words what the accuracy says, also about other samples than those of `validate`."""
-        parts = []
-        if self.cosine is not None and self.worst_cosine is not None:
-            parts.append(f"cosine mean {self.cosine:.4f}, worst {self.worst_cosine:.4f} of {self.samples} samples")
-        if self.agreement is not None:
-            parts.append(f"agreement {self.agreement:.4f}")
-        if self.worst_cosine is not None and self.samples:
-            least = self.worst_cosine if bound is None else bound
+        """Return in words what the accuracy says, also about other samples than those of `validate`.
+
+        `bound` is the least cosine that the search asks for; None stands for that of the worst sample.
+        """
+        parts = [f"{name} {value:.4f}" for name, value in self.accuracies.items() if name != "cosine"]
+        worst = self.accuracies.get("cosine")
+        if worst is not None and self.mean_cosine is not None and self.samples:
             share = min(1.0, _RULE_OF_THREE / self.samples)
-            parts.append(f"of other samples at most {share:.1%} are expected below {least:.4g} (95 %, rule of three)")
-        return "; ".join(parts) or "no accuracy measured"
+            parts = [
+                f"cosine mean {self.mean_cosine:.4f}, worst {worst:.4f} of {self.samples} samples", *parts,
+                f"at most {share:.1%} of other samples are expected below {worst if bound is None else bound:.4g} (95 %,"
+                " rule of three)",
+            ]  # fmt: skip
+        return "; ".join(parts) or "no accuracy was measured"
 
 
 @dataclass(frozen=True, kw_only=True)

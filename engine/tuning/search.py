@@ -13,11 +13,12 @@ from engine.tuning.proposals import Proposals
 from engine.tuning.result import ENOUGH_TEXTS, TrialRow, TuneResult, front
 
 if TYPE_CHECKING:
+    from engine.kit.accuracy.report import AccuracyReport
     from engine.kit.bench.race import RaceReport
     from engine.kit.bench.report import Unmeasured
     from engine.tuning.objective import Objective
     from engine.tuning.space import Choices, Space
-    from engine.tuning.trials import Outcome, Point, Raced
+    from engine.tuning.trials import Trial, Point, Raced
 
 CUT = 1.25
 """A trial that is surely so many times slower than the baseline is timed no further."""
@@ -31,7 +32,7 @@ _MOST_REFUSED = 1000
 class Building(Protocol):
     """What a search needs of `engine.tuning.trials.Trials`."""
 
-    def build(self, point: Point) -> Outcome:
+    def build(self, point: Point) -> Trial:
         """Build a trial up to its validation."""
 
     def race(self, points: Sequence[Point], *, sizes: Mapping[str, int], by: str, cut: float | None) -> Raced:
@@ -49,6 +50,8 @@ class Search:
     """The most trials."""
     budget: float | None
     """The seconds of jobs after which no further trial begins."""
+    recipe: str = ""
+    """The name of the recipe."""
     on_row: Callable[[TrialRow], None] = lambda _: None
     rows: list[TrialRow] = field(default_factory=list)
     refused: dict[str, UserError] = field(default_factory=dict)
@@ -83,6 +86,7 @@ class Search:
         fewest = min((row.samples for row in self.rows if row.samples), default=0)
         few = f"validated on {fewest} samples: with fewer than {ENOUGH_TEXTS}, the accuracy says little about others"
         return TuneResult(
+            recipe=self.recipe,
             objective=self.objective.in_words(),
             bounds=self.objective.bounds_in_words(),
             trials=tuple(self.rows),
@@ -99,7 +103,7 @@ class Search:
         no_trials = self.most is not None and len(self.rows) >= self.most
         return no_trials or (self.budget is not None and self.seconds >= self.budget)
 
-    def _refuse(self, point: Point, outcome: Outcome, proposals: Proposals, choices: Choices | None) -> None:
+    def _refuse(self, point: Point, outcome: Trial, proposals: Proposals, choices: Choices | None) -> None:
         if not point and outcome.error is not None:
             raise outcome.error  # the recipe as it is written is wrong
         if outcome.error is not None:
@@ -111,18 +115,16 @@ class Search:
         """The first trial that was built and kept its accuracy: all others are timed in turns with it."""
         return next((row for row in self.rows if row.figures), None)
 
-    def _measured(self, outcome: Outcome) -> TrialRow:
+    def _measured(self, outcome: Trial) -> TrialRow:
         """Return the row of a trial, timed in turns with the baseline if its model is valid."""
         accuracy, error = outcome.accuracy, outcome.error
-        cosine, agreement = (None, None) if accuracy is None else (accuracy.cosine, accuracy.agreement)
         row = TrialRow(
             number=len(self.rows) + 1,
             point=outcome.point,
             state="validated" if error is None else "missed" if isinstance(error, JudgementError) else "failed",
             why="" if error is None else error.what,
-            cosine=None if cosine is None else cosine.mean,
-            worst_cosine=None if cosine is None else cosine.worst,
-            agreement=None if agreement is None else agreement.share,
+            accuracies={} if accuracy is None else _accuracies(accuracy),
+            mean_cosine=None if accuracy is None or accuracy.cosine is None else accuracy.cosine.mean,
             samples=0 if accuracy is None else accuracy.cases,
             size=outcome.size,
             seconds=self._count({str(each.digest): each.seconds for each in outcome.records.values()}),
@@ -219,3 +221,14 @@ def _figure(objective: Objective) -> str:
     """Return the figure of a race that decides: throughput, or p50, or p95, which also stands for p99."""
     by = {THROUGHPUT: races.ROWS_PER_S, SIZE: races.P50, races.P50: races.P50}
     return by.get(objective.figure, races.P95)
+
+
+def _accuracies(report: AccuracyReport) -> dict[str, float]:
+    """Return the accuracies on which a search can have bounds, by the names of the bounds."""
+    measured = {
+        "cosine": report.cosine and report.cosine.worst,
+        "agreement": report.agreement and report.agreement.share,
+        "rank": report.rank and report.rank.worst,
+        "metric": report.metric and report.metric.value,
+    }
+    return {name: value for name, value in measured.items() if value is not None}
