@@ -115,7 +115,7 @@ def plan(recipe: Recipe, steps: Mapping[str, type[Step]]) -> tuple[Job, ...]:
         if not type(job.step).__module__.startswith(_OURS):
             refuse_lossy(job.name, job.step)
             refuse_unhashed(job.name, job.step)
-    return _ordered(jobs)
+    return ordered(jobs)
 
 
 def refuse_lossy(name: str, step: Step) -> None:
@@ -192,6 +192,12 @@ def _of_one_runtime(recipe: Recipe, steps: Mapping[str, type[Step]]) -> tuple[li
     return jobs, wiring
 
 
+def needs_of(step: Step, recipe: Recipe, steps: Mapping[str, type[Step]]) -> dict[str, str]:
+    """Return, for each input of a step that no recipe uses, the job of a recipe's plan that makes the input."""
+    _, wiring = _of_one_runtime(recipe, steps)
+    return {parameter: wiring.maker(parameter) for parameter in step.inputs_used()}
+
+
 def _joined(recipe: Recipe, jobs: Iterable[Job], steps: Mapping[str, type[Step]]) -> list[Job]:
     """Return the jobs of a recipe whose runtime stands for several, with those that build the model for each of them.
 
@@ -207,15 +213,8 @@ def _joined(recipe: Recipe, jobs: Iterable[Job], steps: Mapping[str, type[Step]]
     for runtime in registry.of(recipe).candidates(recipe):
         own, wiring = _of_one_runtime(recipe.as_run_by(runtime), steps)
         model = wiring.maker(_BUILT)
-        names: dict[str, str] = {}
-        for job in plan_graph.up_to(_ordered(own), [model]):
-            step = job.step.as_candidate()
-            needs = {parameter: names[maker] for parameter, maker in job.needs.items()}
-            same = (name for name, other in by_name.items() if (other.step, other.needs) == (step, needs))
-            new = job.name if job.name not in by_name else f"{job.name}{FOR}{runtime}"
-            names[job.name] = name = next(same, new)
-            gates = tuple(names[gate] for gate in job.gates)
-            by_name.setdefault(name, replace(job, name=name, origin=step, needs=needs, gates=gates))
+        branch = plan_graph.up_to(ordered(own), [model])
+        names = add_branch(by_name, (replace(job, origin=job.step.as_candidate()) for job in branch), runtime)
         models[runtime] = names[model]
     return [
         replace(job, needs={**job.needs, **{name: models[each] for name, each in job.step.models_of().items()}})
@@ -223,7 +222,31 @@ def _joined(recipe: Recipe, jobs: Iterable[Job], steps: Mapping[str, type[Step]]
     ]
 
 
-def _ordered(jobs: Sequence[Job]) -> tuple[Job, ...]:
+def add_branch(by_name: dict[str, Job], branch: Iterable[Job], label: str) -> dict[str, str]:
+    """Add the jobs of a branch, which are in order, to those in `by_name`; return the name that each job has there.
+
+    A job whose step and inputs are those of a job in `by_name` is that job. Another job whose name is taken has one
+    more part in its name: `quantize@tensorrt` for the label `tensorrt`.
+    """
+    names: dict[str, str] = {}
+    for job in branch:
+        needs = {parameter: names[maker] for parameter, maker in job.needs.items()}
+        name = next((name for name, each in by_name.items() if (each.step, each.needs) == (job.step, needs)), None)
+        if name is None:
+            name = job.name
+            while name in by_name:
+                name += f"{FOR}{label}"
+            by_name[name] = replace(job, name=name, needs=needs, gates=tuple(names[gate] for gate in job.gates))
+        names[job.name] = name
+    return names
+
+
+def ordered(jobs: Iterable[Job]) -> tuple[Job, ...]:
+    """Return jobs, each after the jobs that it needs; of several possible next jobs, the first by name.
+
+    Raises StepError for jobs that need each other.
+    """
+    jobs = list(jobs)
     by_name = {job.name: job for job in jobs}
     return tuple(by_name[name] for name in _order(tuple((job.name, job.earlier) for job in jobs)))
 

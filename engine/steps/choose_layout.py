@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, ClassVar, Self
 
 from engine.kit.accuracy import batching
 from engine.kit.accuracy.batching import RowBatching
+from engine.kit.bench.stats import Lead
 from engine.kit.choice import candidates
 from engine.kit.choice import layouts as kept
-from engine.kit.choice.candidates import Lead
 from engine.kit.choice.layouts import LayoutReport, LayoutsReport
 from engine.kit.onnx import onnx_files
 from engine.kit.triton.serving import AUTO, BUCKETS, ENSEMBLE, NO_PADDING

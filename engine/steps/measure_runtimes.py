@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Self
@@ -24,8 +24,6 @@ from engine.runtimes.profiles import fixed
 from engine.step import Hardware, Step, TypedReport, write_report
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from engine.recipe.schema import Recipe
 
 Axes = Mapping[str, int]
@@ -135,7 +133,7 @@ class MeasureRuntimes(Step):
             ready = contenders
             if in_graph:
                 ready = [
-                    _in_graph(contender, each, inputs, axes, stated=values or ())
+                    cuda_graphs.preferred(contender, each, inputs, axes, stated=values or ())
                     for contender, each in zip(contenders, built, strict=True)
                 ]
             measured = interleaving.measure(ready, inputs, self.budget)
@@ -152,14 +150,3 @@ class MeasureRuntimes(Step):
         )
         write_report(out, report.to_json())
         return report
-
-
-def _in_graph(
-    contender: Contender, built: BuiltModel, inputs: Mapping[str, np.ndarray], axes: Axes, *, stated: Collection[str]
-) -> Contender:
-    """Return the contender in a CUDA graph, as `bench` runs it; itself where none can be captured."""
-    graphed = built.graphed()
-    if graphed is None:
-        return contender
-    (chosen, *_), _ = cuda_graphs.added([contender], graphed, inputs, axes, by_default=True, stated=stated)
-    return chosen

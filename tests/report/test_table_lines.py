@@ -14,7 +14,7 @@ from engine.builder.why import Finding
 from engine.feasibility.facts import ModelFacts
 from engine.kit.bench.report import BenchReport
 from engine.kit.bench.sample_report import Batching, SampleFigures, SampleLengths
-from engine.kit.choice.candidates import Lead
+from engine.kit.bench.stats import Lead
 from engine.kit.choice.report import ChoiceReport, Compared
 from engine.recipe.schema import ModelSection, Recipe, TargetSection
 from engine.report import table_lines

@@ -56,6 +56,20 @@ def added(
     return [plain, replace(with_graph, ours=False, other_way=True), *others], []
 
 
+def preferred(
+    contender: Contender, built: BuiltModel, inputs: Tensors, shape: Mapping[str, int], *, stated: Collection[str]
+) -> Contender:
+    """Return the contender in a CUDA graph, as `bench` runs it by default; itself where none can be captured.
+
+    `built` is the contender's model. `stated` are the inputs whose values profiles state.
+    """
+    graphed = built.graphed()
+    if graphed is None:
+        return contender
+    (chosen, *_), _ = added([contender], graphed, inputs, shape, by_default=True, stated=stated)
+    return chosen
+
+
 def _checked(runner: Runner, inputs: Tensors, stated: Collection[str]) -> BoundCall:
     """Capture a graph, and return it with `inputs` in its buffers. Raises StepError where its answers differ."""
     if runner.capture is None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
-from itertools import repeat
+from functools import partial
+from itertools import chain, repeat
 from math import inf
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Self, TypeVar
 
 from engine.kit.bench import stats
 from engine.kit.bench.report import BenchRow
@@ -23,8 +25,11 @@ if TYPE_CHECKING:
 
     Tensors = Mapping[str, np.ndarray]
 
+T = TypeVar("T")
 Call = Callable[[], object]
 Clock = Callable[[], float]
+Rounds = list[list[float]]
+"""The seconds of the calls of one contender: a list for each round."""
 TimedRow = tuple[BenchRow, list[list[float]]]
 """A row of a report, and the milliseconds of its calls: a list for each round."""
 _REST = 0.06
@@ -55,6 +60,8 @@ class Contender:
     """Whether this is the recipe's own model, run in the other way: with a CUDA graph, or without."""
     graph: CapturedGraph | None = None
     """The CUDA graph that calls replay; None for calls without one."""
+    copies: tuple[Contender, ...] = ()
+    """Further copies of the model. In a turn all copies are called at once, each in a thread of its own."""
 
     def __str__(self) -> str:
         return self.runtime if self.via == IN_PROCESS else f"{self.runtime} {self.via}"
@@ -153,36 +160,67 @@ def timed_row(
         other_way=contender.other_way,
         graph=contender.graph,
     )
-    return row, [[round(value, _RAW_DIGITS) for value in values] for values in rounds_ms]
+    return row, in_ms(rounds)
+
+
+def in_ms(rounds: Sequence[Sequence[float]]) -> Rounds:
+    """Return the milliseconds of each call, in whole microseconds, from its seconds."""
+    return [[round(value * 1e3, _RAW_DIGITS) for value in values] for values in rounds]
 
 
 def measure(
-    contenders: Sequence[Contender], inputs: Tensors, budget: Budget, *, clock: Clock = time.perf_counter
-) -> list[list[list[float]]]:
+    contenders: Sequence[Contender],
+    inputs: Tensors,
+    budget: Budget,
+    *,
+    out: Callable[[Sequence[Rounds]], Collection[int]] = lambda _: (),
+    clock: Clock = time.perf_counter,
+) -> list[Rounds]:
     """Return for each contender a list of rounds; each round is a list of latencies in seconds.
 
     The order of the turns changes from round to round (`turns`). Before the first round each contender is warmed up
-    until its latency is stable. A turn ends early where it takes twice its time.
+    until its latency is stable. A turn ends early where it takes twice its time. After each round `out` gets all
+    latencies so far, and returns the indices of the contenders that are timed no further.
     """
     share = 1 / len(contenders)
     turn = budget.seconds * share / budget.rounds
-    calls = [contender.prepare(inputs) for contender in contenders]
+    lanes = [[(each, each.prepare(inputs)) for each in (contender, *contender.copies)] for contender in contenders]
     runs, settling = [], []
-    for contender, call in zip(contenders, calls, strict=True):
-        with contender.active():
-            usual = _warm_up(call, budget.warm_up * share, clock)
+    for lane in lanes:
+        usual = max(_at_once(lane, lambda call: _warm_up(call, budget.warm_up * share, clock)))
         fitting = int(turn / usual)
         # A call that fills a whole turn gets no settling: cold caches add little to it, and a call doubles the time.
         settling.append(_SETTLING if fitting > 1 else 0)
         runs.append(max(1, min(budget.most_runs // budget.rounds, fitting - settling[-1])))
-    latencies: list[list[list[float]]] = [[] for _ in contenders]
-    for index in turns(budget.rounds, len(contenders)):
-        with contenders[index].active():
-            end = clock() + 2 * turn
-            if settling[index]:
-                times(repeat(calls[index], settling[index]), clock, end=end)
-            latencies[index].append(times(repeat(calls[index], runs[index]), clock, end=end))
+
+    def timed(call: Call, index: int) -> list[float]:
+        end = clock() + 2 * turn
+        if settling[index]:
+            times(repeat(call, settling[index]), clock, end=end)
+        return times(repeat(call, runs[index]), clock, end=end)
+
+    latencies: list[Rounds] = [[] for _ in contenders]
+    for index in turns(budget.rounds, len(contenders), lambda: out(latencies)):
+        took = _at_once(lanes[index], partial(timed, index=index))
+        latencies[index].append(list(chain.from_iterable(took)))
     return latencies
+
+
+def _at_once(lane: Sequence[tuple[Contender, Call]], work: Callable[[Call], T]) -> list[T]:
+    """Do some work with the calls of all copies of a model: with one in this thread, with several in threads at once.
+
+    Each call is made in the context of its copy.
+    """
+
+    def do(copy: tuple[Contender, Call]) -> T:
+        contender, call = copy
+        with contender.active():
+            return work(call)
+
+    if len(lane) == 1:
+        return [do(lane[0])]
+    with ThreadPoolExecutor(len(lane)) as threads:
+        return list(threads.map(do, lane))
 
 
 def _warm_up(call: Call, seconds: float, clock: Clock) -> float:
@@ -212,18 +250,22 @@ def times(calls: Iterable[Call], clock: Clock, *, end: float = inf) -> list[floa
     return took
 
 
-def turns(rounds: int, count: int) -> Iterator[int]:
+def turns(rounds: int, count: int, out: Callable[[], Collection[int]] = tuple) -> Iterator[int]:
     """Yield the index of the contender whose turn it is, of `count` contenders in each of the rounds.
 
     Before a turn of another contender is a rest, so that no thread of the one before still waits in a loop for work.
+    After each round `out` returns the indices of the contenders that have no further turn.
     """
     before = None
+    left = list(range(count))
     for number in range(rounds):
-        for index in turn_order(number, count):
-            if before not in (None, index):
+        for place in turn_order(number, len(left)):
+            if before not in (None, left[place]):
                 time.sleep(_REST)
-            before = index
-            yield index
+            before = left[place]
+            yield before
+        gone = out()
+        left = [index for index in left if index not in gone]
 
 
 def turn_order(number: int, count: int) -> list[int]:

@@ -94,7 +94,7 @@ class BenchRow:
             runs=len(every),
             noise=round((high - low) / 2 / middle, stats.RATIO_DIGITS) if middle else 0.0,
             ratio_to={name: round(stats.median(values), stats.RATIO_DIGITS) for name, values in ratios.items()},
-            intervals={name: _rounded(each, stats.MS_DIGITS) for name, each in intervals.items()},
+            intervals={name: stats.rounded(each, stats.MS_DIGITS) for name, each in intervals.items()},
             ratio_intervals={name: stats.rounded_interval(values) for name, values in ratios.items()},
             **about,
         )
@@ -278,10 +278,6 @@ def in_words(axes: Mapping[str, int | str]) -> str:
 def _compared_by(row: BenchRow) -> tuple[Mapping[str, int | str], str, str | None]:
     """Return what the rows that are compared with each other have in common."""
     return row.shape, row.via, None if row.samples is None else row.samples.order
-
-
-def _rounded(interval: Interval, digits: int) -> Interval:
-    return round(interval[0], digits), round(interval[1], digits)
 
 
 @dataclass(frozen=True, kw_only=True)

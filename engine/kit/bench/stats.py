@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from itertools import chain
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 if TYPE_CHECKING:
     import numpy as np
@@ -49,8 +50,12 @@ def intervals(rounds: Sequence[Sequence[float]]) -> dict[str, Interval]:
 
 def rounded_interval(values: Sequence[float]) -> Interval:
     """Return the 95 % confidence interval of the median of ratios, one of each round, as a report has it."""
-    low, high = intervals([[value] for value in values])["p50_ms"]
-    return round(low, RATIO_DIGITS), round(high, RATIO_DIGITS)
+    return rounded(intervals([[value] for value in values])["p50_ms"], RATIO_DIGITS)
+
+
+def rounded(interval: Interval, digits: int) -> Interval:
+    """Return an interval with so many decimal places."""
+    return round(interval[0], digits), round(interval[1], digits)
 
 
 @cache
@@ -116,10 +121,43 @@ def median(values: Sequence[float]) -> float:
     return percentile(values, 0.5)
 
 
-def ratios(rival: Sequence[Sequence[float]], ours: Sequence[Sequence[float]]) -> list[float]:
+def ratios(
+    rival: Sequence[Sequence[float]],
+    ours: Sequence[Sequence[float]],
+    *,
+    of: Callable[[Sequence[float]], float] = median,
+) -> list[float]:
     """Return for each round how many times longer the rival takes than the recipe's own model.
 
-    The ratio of a round is the rival's median latency divided by the own model's median latency. A machine that slows
-    down for a while slows down both models in a round, and the ratio of the round stays the same.
+    The ratio of a round is the rival's median latency divided by the own model's median latency; `of` is another
+    statistic in place of the median. A machine that slows down for a while slows down both models in a round, and the
+    ratio of the round stays the same.
     """
-    return [median(theirs) / median(mine) for theirs, mine in zip(rival, ours, strict=True)]
+    return [of(theirs) / of(mine) for theirs, mine in zip(rival, ours, strict=True)]
+
+
+@dataclass(frozen=True)
+class Lead:
+    """How many times faster a model is than another one, with the 95 % confidence interval."""
+
+    ratio: float
+    interval: Interval
+
+    @classmethod
+    def of_rounds(cls, faster: Sequence[float]) -> Self:
+        """Return the lead from how many times faster the model is in each round."""
+        return cls(round(median(faster), RATIO_DIGITS), rounded_interval(faster))
+
+    @property
+    def is_sure(self) -> bool:
+        """Whether the whole interval is above 1, so that the lead is not within the noise of the measurement."""
+        return self.interval[0] > 1
+
+    @property
+    def is_surely_slower(self) -> bool:
+        """Whether the whole interval is below 1, so that the model is slower beyond the noise."""
+        return self.interval[1] < 1
+
+    def __str__(self) -> str:
+        low, high = self.interval
+        return f"{self.ratio:.2f} x [{low:.2f}, {high:.2f}]"

@@ -9,7 +9,7 @@ from typing import Protocol
 
 from engine.kit.accuracy.report import AccuracyReport, Worst
 from engine.kit.bench import stats
-from engine.kit.bench.stats import Interval
+from engine.kit.bench.stats import Lead
 from engine.reporting import TypedReport
 
 
@@ -50,28 +50,6 @@ class CandidatesReport(TypedReport):
     """The runtimes that cannot have a model, with the reasons."""
 
 
-@dataclass(frozen=True)
-class Lead:
-    """How many times faster a candidate is than another one, with the 95 % confidence interval."""
-
-    ratio: float
-    interval: Interval
-
-    @property
-    def is_sure(self) -> bool:
-        """Whether the whole interval is above 1, so that the lead is not within the noise of the measurement."""
-        return self.interval[0] > 1
-
-    @property
-    def is_surely_slower(self) -> bool:
-        """Whether the whole interval is below 1, so that the candidate is slower beyond the noise."""
-        return self.interval[1] < 1
-
-    def __str__(self) -> str:
-        low, high = self.interval
-        return f"{self.ratio:.2f} x [{low:.2f}, {high:.2f}]"
-
-
 def parameter(runtime: str) -> str:
     """Return the parameter of `run` that gets the model which the plan builds for a runtime."""
     return f"model_{runtime.replace('-', '_')}"
@@ -96,7 +74,7 @@ def lead(candidate: Timed, over: Timed) -> Lead:
         for mine, theirs in zip(candidate.latencies, over.latencies, strict=True)
     ]
     means = [math.exp(math.fsum(map(math.log, each)) / len(each)) for each in zip(*ratios, strict=True)]
-    return Lead(round(stats.median(means), stats.RATIO_DIGITS), stats.rounded_interval(means))
+    return Lead.of_rounds(means)
 
 
 def fastest(candidates: Mapping[str, Timed], default: str) -> tuple[str, dict[str, Lead]]:

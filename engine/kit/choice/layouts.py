@@ -12,7 +12,8 @@ from engine.errors import StepError
 from engine.kit.bench import report as bench_report
 from engine.kit.bench import stats
 from engine.kit.bench.report import ServerReport
-from engine.kit.choice.candidates import Latency, Lead, Timed
+from engine.kit.bench.stats import Lead
+from engine.kit.choice.candidates import Latency, Timed
 from engine.reporting import WRITTEN, TypedReport
 from engine.system import regular
 from engine.text import lists

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from engine.kit.accuracy.report import Worst
-from engine.kit.choice.candidates import Lead
+from engine.kit.bench.stats import Lead
 from engine.reporting import TypedReport
 from engine.text import lists
 

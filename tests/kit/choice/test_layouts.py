@@ -5,8 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.errors import StepError
+from engine.kit.bench.stats import Lead
 from engine.kit.choice import layouts
-from engine.kit.choice.candidates import Latency, Lead
+from engine.kit.choice.candidates import Latency
 from engine.kit.choice.layouts import LayoutReport, TimedLayout
 
 

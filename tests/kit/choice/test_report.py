@@ -1,7 +1,7 @@
 """The choice in words: the chosen runtime with its figures, and why each other candidate was not chosen."""
 
 from engine.kit.accuracy.report import Worst
-from engine.kit.choice.candidates import Lead
+from engine.kit.bench.stats import Lead
 from engine.kit.choice.report import ChoiceReport, Compared
 
 COSINE = Worst(worst=0.9939, mean=0.9986, sample="line 3", text="")
