@@ -29,7 +29,7 @@ VALIDATE = "validate"
 
 
 @dataclass(frozen=True)
-class Trial:
+class BuiltTrial:
     """A point and what came of it."""
 
     point: Point
@@ -83,15 +83,15 @@ class TrialBuilder:
         reading: Reading = {**self._reading, "to": to, "set": [*self._written, *overrides.texts(overrides.SET, point)]}
         return api.session(self._recipe, **reading)
 
-    def build(self, point: Point, to: Sequence[str] = (VALIDATE,)) -> Trial:
+    def build(self, point: Point, to: Sequence[str] = (VALIDATE,)) -> BuiltTrial:
         """Build what is not built of a trial, up to the steps `to`. Raises KeyboardInterrupt for an interruption."""
         try:
             session = self.session(point, to)
         except UserError as error:
-            return Trial(point, None, error)
+            return BuiltTrial(point, None, error)
         return self.built(session, point)
 
-    def built(self, session: api.Session, point: Point) -> Trial:
+    def built(self, session: api.Session, point: Point) -> BuiltTrial:
         """Build a planned trial; return what came of it."""
         waits: list[str] = []
 
@@ -106,4 +106,4 @@ class TrialBuilder:
         error = finished.failures[0].error if finished.failures else None
         records = {each.job.name: each.record for each in session.findings() if each.record is not None}
         session.lookup.store.leave()
-        return Trial(point, session.variants[0], error, next(iter(waits), None), records)
+        return BuiltTrial(point, session.variants[0], error, next(iter(waits), None), records)
