@@ -12,7 +12,7 @@ from engine.commands import amounts, options
 from engine.errors import Exit, HardwareError, JudgementError, UsageError
 
 if TYPE_CHECKING:
-    from engine.events import Event
+    from engine.builder.selection import Reading
     from engine.tuning.objective import Objective
     from engine.tuning.result import TrialRow, TuneResult
     from engine.tuning.search import Search
@@ -63,6 +63,7 @@ def _search(arguments: argparse.Namespace) -> Search:
     """Return the search of the one variant that is chosen. Raises UserError where it cannot begin."""
     from engine.recipe.tune import DEFAULT_TRIALS
     from engine.tuning.objective import Objective
+    from engine.tuning.racing import Races
     from engine.tuning.search import Search
     from engine.tuning.space import Space
     from engine.tuning.trials import TrialBuilder
@@ -83,12 +84,12 @@ def _search(arguments: argparse.Namespace) -> Search:
     if waiting:
         what = f"a search measures on the target, and this machine has no {waiting[0]}"
         raise HardwareError(what, hint="run `recipe tune` on a machine with it; the store may be shared")
-    given = {**reading, "set": (*arguments.set, *(f"{path}={value}" for path, value in objective.judged.items()))}
+    given: Reading = {**reading, "set": (*arguments.set, *(f"{path}={value}" for path, value in objective.judged.items()))}
     tune = loaded.recipe.tune
     by_line = arguments.trials is not None or arguments.budget is not None
     budget = arguments.budget if by_line or tune is None else tune.budget
     most = arguments.trials if by_line or tune is None else tune.trials
-    trials = TrialBuilder(recipe, lambda _: None, **given)  # type: ignore[typeddict-item]
+    trials = Races(TrialBuilder(recipe, lambda _: None, **given))
     if most is None and budget is None:
         most = DEFAULT_TRIALS
     return Search(trials, Space.of(loaded, objective), objective, most, budget, loaded.recipe.name)

@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING
 
 from engine.errors import UsageError
 from engine.text import distribution
-from engine.tuning.space import BRANCH, Choices, Space, ident
+from engine.tuning.space import Choices, Space, ident
 
 if TYPE_CHECKING:
+    from optuna.trial import Trial
+
     from engine.tuning.trials import Point
 
 _SEED = 0
@@ -38,7 +40,7 @@ class Proposals:
         """Yield every point once, with the choices to tell the answer of; None for a point outside the space."""
         written: Point = {}
         self._seen.add(ident(written))
-        yield written, next((each for each in self._space.first() if not self._space.point(each)), None)
+        yield written, next((each for each in self._space.first() if not self._space.point_of(each)), None)
         for choices in self._space.first():
             if (point := self._new(choices)) is not None:
                 yield point, choices
@@ -58,7 +60,7 @@ class Proposals:
 
     def _new(self, choices: Choices) -> Point | None:
         """Return the point of choices; None for one that was asked for."""
-        point = self._space.point(choices)
+        point = self._space.point_of(choices)
         known = len(self._seen)
         self._seen.add(ident(point))
         return point if len(self._seen) > known else None
@@ -75,12 +77,7 @@ class Proposals:
     def _next(self) -> tuple[Point, Choices] | None:
         return next(((point, each) for each in self._rest if (point := self._new(each)) is not None), None)
 
-    def _chosen(self, trial: object) -> Choices:
-        """Return the choices of a trial of optuna, of one runtime and those of its knobs that vary."""
-        suggest = trial.suggest_categorical  # type: ignore[attr-defined]
-        branches = self._space.branches
-        number = suggest(BRANCH, range(len(branches))) if len(branches) > 1 else 0
-        branch = branches[number]
-        varied = [each for each in branch.dimensions if len(each.values) > 1]
-        return {BRANCH: number, **{name: suggest(name, range(len(each.values))) for each in varied
-                                   if (name := branch.choice(each))}}  # fmt: skip
+    def _chosen(self, trial: Trial) -> Choices:
+        """Return the choices of a trial of optuna; knobs whose conditions do not hold have none."""
+        self._space.point(lambda name, count: int(trial.suggest_categorical(name, range(count))))
+        return dict(trial.params)

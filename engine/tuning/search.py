@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Protocol
 
@@ -16,9 +16,10 @@ if TYPE_CHECKING:
     from engine.kit.accuracy.report import AccuracyReport
     from engine.kit.bench.race import RaceReport
     from engine.kit.bench.report import Unmeasured
+    from engine.store.record import Record
     from engine.tuning.objective import Objective
     from engine.tuning.space import Choices, Space
-    from engine.tuning.trials import Trial, Point, Raced
+    from engine.tuning.trials import BuiltTrial, Point
 
 CUT = 1.25
 """A trial that is surely so many times slower than the baseline is timed no further."""
@@ -32,7 +33,7 @@ _MOST_REFUSED = 1000
 class Building(Protocol):
     """What a search needs of `engine.tuning.trials.Trials`."""
 
-    def build(self, point: Point) -> Trial:
+    def build(self, point: Point) -> BuiltTrial:
         """Build a trial up to its validation."""
 
     def race(self, points: Sequence[Point], *, sizes: Mapping[str, int], by: str, cut: float | None) -> Raced:
@@ -103,7 +104,7 @@ class Search:
         no_trials = self.most is not None and len(self.rows) >= self.most
         return no_trials or (self.budget is not None and self.seconds >= self.budget)
 
-    def _refuse(self, point: Point, outcome: Trial, proposals: Proposals, choices: Choices | None) -> None:
+    def _refuse(self, point: Point, outcome: BuiltTrial, proposals: Proposals, choices: Choices | None) -> None:
         if not point and outcome.error is not None:
             raise outcome.error  # the recipe as it is written is wrong
         if outcome.error is not None:
@@ -115,7 +116,7 @@ class Search:
         """The first trial that was built and kept its accuracy: all others are timed in turns with it."""
         return next((row for row in self.rows if row.figures), None)
 
-    def _measured(self, outcome: Trial) -> TrialRow:
+    def _measured(self, outcome: BuiltTrial) -> TrialRow:
         """Return the row of a trial, timed in turns with the baseline if its model is valid."""
         accuracy, error = outcome.accuracy, outcome.error
         row = TrialRow(
@@ -127,7 +128,7 @@ class Search:
             mean_cosine=None if accuracy is None or accuracy.cosine is None else accuracy.cosine.mean,
             samples=0 if accuracy is None else accuracy.cases,
             size=outcome.size,
-            seconds=self._count({str(each.digest): each.seconds for each in outcome.records.values()}),
+            seconds=self._count(outcome.records.values()),
         )
         if error is not None:
             return row
@@ -147,7 +148,7 @@ class Search:
         if raced.report is None:
             why = "" if raced.error is None else raced.error.what
             return [replace(row, state="failed", why=why) for row in rows]
-        spent = self._count({raced.digest: raced.seconds})
+        spent = 0.0 if raced.record is None else self._count([raced.record])
         timed = [self._timed(row, each) for row, each in zip(rows, raced.report.rows, strict=True)]
         costs = [self.objective.cost(row, timed[0]) for row in timed]
         rows = [replace(row, cost=cost) for row, cost in zip(timed, costs, strict=True)]
@@ -168,9 +169,9 @@ class Search:
             interval=None if lead is None else lead.interval,
         )  # fmt: skip
 
-    def _count(self, jobs: Mapping[str, float]) -> float:
-        """Return the seconds of jobs, of which each counts once in a search."""
-        fresh = {digest: seconds for digest, seconds in jobs.items() if digest not in self._counted}
+    def _count(self, records: Iterable[Record]) -> float:
+        """Return the seconds of jobs by their records, of which each counts once in a search."""
+        fresh = {str(each.digest): each.seconds for each in records if str(each.digest) not in self._counted}
         self._counted.update(fresh)
         self.seconds += sum(fresh.values())
         return round(sum(fresh.values()), 3)
