@@ -147,7 +147,7 @@ def _print(result: TuneResult, objective: Objective, *, as_json: bool) -> None:
     if result.chosen is not None:
         row = result.row(result.chosen)
         print(f"chosen: trial {row.number}, {row.name}: {result.why}")
-        print(f"  {row.accuracy(objective.judged.get("validate.cosine"))}")
+        print("  " + row.accuracy(objective.accuracy.get("cosine")))
         if row.number != result.finals[0].number:
             first = result.finals[0]
             print(f"  {first.name}: {', '.join(_figures(first, objective))}")
