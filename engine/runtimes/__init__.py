@@ -6,6 +6,7 @@ from engine.system import late
 
 if TYPE_CHECKING:
     from engine.runtimes.backends import Accelerator, Backend
+    from engine.runtimes.knobs import Knob
     from engine.runtimes.preparation import Lowering, Residual
     from engine.runtimes.runner import Original, RivalModel, Runner
     from engine.runtimes.runtime import Runtime
@@ -13,8 +14,8 @@ if TYPE_CHECKING:
     from engine.runtimes.support import Kernels, Unsupported, Way
 
 __all__ = [
-    "VERSION", "Accelerator", "Backend", "Kernels", "Lowering", "Original", "Residual", "RivalModel", "Runner",
-    "Runtime", "Served", "Unsupported", "Way",
+    "VERSION", "Accelerator", "Backend", "Kernels", "Knob", "Lowering", "Original", "Residual", "RivalModel",
+    "Runner", "Runtime", "Served", "Unsupported", "Way",
 ]  # fmt: skip
 
 VERSION = 1
@@ -23,6 +24,7 @@ VERSION = 1
 __getattr__ = late.names(
     __name__,
     backends="Accelerator Backend",
+    knobs="Knob",
     preparation="Lowering Residual",
     runner="Original RivalModel Runner",
     runtime="Runtime",

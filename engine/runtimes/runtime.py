@@ -7,6 +7,7 @@ import importlib.util
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
+from engine.runtimes.knobs import PRECISION, Knob, first
 from engine.runtimes.served import Served, plain
 from engine.runtimes.support import Support, Way
 from engine.text import canonical
@@ -97,6 +98,17 @@ class Runtime(Support):
     def default_provider(self, target: TargetView) -> str | None:
         """Return the value of `target.provider` that stands for none; None for a runtime without providers."""
         return None
+
+    # What a search may try.
+
+    def knobs(self, recipe: RecipeView) -> tuple[Knob, ...]:
+        """Return what a recipe can tell this runtime that changes speed, size or accuracy: its precisions, and more.
+
+        `recipe` may name another runtime. The result is empty where this runtime cannot have the recipe's model, or
+        would not be tried unless a recipe names it. A runtime with more knobs adds them to those of this method, which
+        are `precision` alone, with the recipe's own as the first.
+        """
+        return (Knob(PRECISION, first(recipe.precision, self.precisions(recipe.target))),)
 
     # The options, packages and facts that the results of the runtime depend on.
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from engine.runtimes.recipes import LoadedRecipeView, RecipeView, TargetView
     from engine.runtimes.triton_images import ImageTag
 
+_PRECISIONS = ("fp32", "fp16", "bf16", "int8", "fp8", "int4")
 _EXPORTED = 20
 """The opset of the models that the step `export` writes, which every supported server reads."""
 
@@ -123,6 +124,18 @@ class Support:
     def lacks(self, gpu: Gpu) -> Sequence[str]:
         """Return the precisions that a GPU supports, and that this runtime does not support on that GPU."""
         return ()
+
+    def precisions(self, target: TargetView) -> tuple[str, ...]:
+        """Return the precisions that a recipe for this target can name, if every GPU that it names is known."""
+        kernels = self.kernels(target)
+        if kernels is not None:
+            return kernels.precisions
+        from engine import gpus
+
+        named = [gpu for gpu in map(gpus.known, target.devices) if gpu is not None]
+        return tuple(
+            each for each in _PRECISIONS if all(each in gpu.dtypes and each not in self.lacks(gpu) for gpu in named)
+        )
 
     def tf32_choices(self, target: TargetView) -> Sequence[bool]:
         """Return the values of `tf32` that the runtime can be told for this target; none for one without the switch."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from engine.runtimes import triton_images
 from engine.runtimes.backends import Backend
+from engine.runtimes.knobs import Knob
 from engine.runtimes.runtime import GPU_FACTS, Runtime
 from engine.runtimes.support import Kernels, Unsupported, Way
 
@@ -42,9 +43,13 @@ class Inductor(Runtime):
 
     def takes_part(self, recipe: RecipeView) -> bool:
         """Return whether the model is one of PyTorch, in a precision of floating point, for an image that loads it."""
+        return recipe.precision in _HALVES and bool(self.knobs(recipe))
+
+    def knobs(self, recipe: RecipeView) -> tuple[Knob, ...]:
+        """Return the precisions; none for a model that is an ONNX file, and for an image that loads no such package."""
         tag = triton_images.tag_of(recipe)
-        known = tag is None or not tag.release or tag.release >= _FIRST_RELEASE
-        return known and recipe.precision in _HALVES and not recipe.model.is_onnx_file
+        served = tag is None or not tag.release or tag.release >= _FIRST_RELEASE
+        return super().knobs(recipe) if served and not recipe.model.is_onnx_file else ()
 
     def kernels(self, target: TargetView) -> Kernels | None:
         """Return the precisions on CPUs; None for a GPU, which decides itself between those that it does not lack."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from engine import gpus
 from engine.runtimes import triton_images
 from engine.runtimes.backends import Accelerator, Backend
+from engine.runtimes.knobs import PRECISION, WEIGHTS_ONLY, Knob, first, max_batch_size, tf32
 from engine.runtimes.onnxruntime.providers import TENSORRT_LIBRARIES
 from engine.runtimes.preparation import Lowering, Residual
 from engine.runtimes.runtime import GPU_FACTS, E, Runtime
@@ -204,6 +205,19 @@ class OnnxRuntime(Runtime):
         if recipe.precision == "int4" or recipe.quantize.get("weights_only"):
             return Lowering.WEIGHTS_ONLY
         return Lowering.DYNAMIC if recipe.precision == "int8" else None
+
+    def precisions(self, target: TargetView) -> tuple[str, ...]:
+        """Return the precisions of the provider; the TensorRT provider has those of the GPU without fp8."""
+        without = "fp8" if provider_of(target) is Provider.TENSORRT else None
+        return tuple(each for each in super().precisions(target) if each != without)
+
+    def knobs(self, recipe: RecipeView) -> tuple[Knob, ...]:
+        """Return the precisions; `weights_only` for int8 on a CPU; TF32 on a GPU that has it; `max_batch_size`."""
+        weights_only = Knob(
+            WEIGHTS_ONLY, first(recipe.quantize.get("weights_only"), (None, True)), {PRECISION: ("int8",)}
+        )
+        on_cpu = (weights_only,) if self.runs_on_cpu(recipe.target) else ()
+        return (*super().knobs(recipe), *on_cpu, *tf32(self, recipe), *max_batch_size(recipe))
 
     def newest_opset(self, recipe: RecipeView) -> int:
         """Return opset 23, which every supported ONNX Runtime reads; an older one for an older or unknown image."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from engine.runtimes import triton_images
 from engine.runtimes.backends import Backend
+from engine.runtimes.knobs import Knob, first, max_batch_size, tf32
 from engine.runtimes.preparation import Lowering
 from engine.runtimes.runtime import GPU_FACTS, Runtime
 from engine.runtimes.support import Way
@@ -27,6 +28,13 @@ _WITH_OPSET_22 = "10.6"
 Source: onnx-tensorrt, docs/Changelog.md: release 10.6 brought ONNX 1.17, which has opset 22.
 """
 _NEWEST_OPSET = 22
+_TRIED: Mapping[str, tuple[object, ...]] = {
+    "cuda_graph": (None, True),
+    "optimization_level": (None, 4, 5),
+    "tiling_optimization_level": (None, "moderate", "full"),
+    "max_aux_streams": (None, 0),
+}
+"""The options under `tensorrt` that are worth a trial, with their values; None is TensorRT's default, level 3 of 5."""
 _STRIPPED = (
     "`validate` cannot run an engine without its weights (strip_plan): build with --to trt-build, and refit it yourself"
 )
@@ -53,6 +61,23 @@ class Engines(Runtime):
         The recipe alone decides it, as what is installed must not change what a recipe means.
         """
         return bool(recipe.tensorrt)
+
+    def knobs(self, recipe: RecipeView) -> tuple[Knob, ...]:
+        """Return the precisions, TF32, options that may give a faster engine or call, and `max_batch_size`.
+
+        Empty for a recipe that names another runtime, unless it has the section `tensorrt` with a version of this one.
+        """
+        version = recipe.tensorrt.get("version")
+        fits = version is None or versions.parts(version)[0] in self.majors
+        if recipe.target.runtime != self.name and not (self.takes_part(recipe) and fits):
+            return ()
+        product = triton_images.tensorrt_for(recipe) if self.loads_in_triton else None
+        options = tuple(
+            Knob(f"tensorrt.{name}", first(recipe.tensorrt.get(name), values))
+            for name, values in _TRIED.items()
+            if product is None or not any(self.beside("version_checks").options_lacking({name: values[-1]}, product))
+        )
+        return (*super().knobs(recipe), *tf32(self, recipe), *options, *max_batch_size(recipe))
 
     def kernels(self, target: TargetView) -> None:
         """Return None, because the GPU alone decides the precisions of an engine."""
