@@ -1,4 +1,4 @@
-"""Search for the fastest or the smallest model of a recipe under bounds, and show the front and the choice."""
+"""Search for the fastest or smallest model of a recipe under bounds; show the best trials, and write the chosen one."""
 
 from __future__ import annotations
 
@@ -17,8 +17,10 @@ if TYPE_CHECKING:
     from engine.tuning.result import TrialRow, TuneResult
     from engine.tuning.search import Search
 
-_HEAD = "# Found by `recipe tune`"
-"""How a file begins that `--write` may replace."""
+_TRIALS = 40
+"""The most trials of a recipe that says neither `trials` nor `budget`."""
+_HEAD = "Found by `recipe tune`"
+"""How the first comment begins of a file that `--write` may replace."""
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -29,9 +31,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     limits.add_argument(
         "--budget", metavar="TIME", type=amounts.duration, help="no further trial after so much work, as in 10m"
     )
-    parser.add_argument(
-        "--write", metavar="FILE", type=Path, help="write the chosen point as a recipe into the recipe's folder"
-    )
+    parser.add_argument("--write", metavar="FILE", type=Path, help="write the chosen point as a recipe")
     options.add_json(parser)
 
 
@@ -41,11 +41,11 @@ def run(arguments: argparse.Namespace) -> Exit:
     Raises HardwareError, before the first trial, where the target's GPU is not here, and JudgementError where no trial
     keeps the bounds.
     """
-    [recipe] = arguments.recipes
     if arguments.write is not None:
-        _refuse_place(arguments.write, recipe)
+        _refuse_place(arguments.write, arguments.recipes[0])
     search = _search(arguments)
-    search.on_row = lambda row: None if arguments.json else print(_line(row, search), flush=True)
+    if not arguments.json:
+        search.on_row = lambda row: print(_line(row, search), flush=True)
     try:
         result = search.run()
     except KeyboardInterrupt:
@@ -53,15 +53,17 @@ def run(arguments: argparse.Namespace) -> Exit:
         raise
     _print(result, search.objective, as_json=arguments.json)
     if result.chosen is None:
-        raise _without_choice(result, search)
+        facts = [*search.objective.nearest(result.trials), *([result.why] if result.why else [])]
+        facts += [f"trial {row.number} failed: {row.why}" for row in result.trials if row.state == "failed"][:1]
+        hint = "loosen a bound of `tune.subject_to`, or let `tune.over` name more values"
+        raise JudgementError(f"none of {len(result.trials)} trials keeps the bounds", facts, hint)
     if arguments.write is not None:
-        _write(arguments.write, result, search.objective, recipe)
+        _write(arguments, result, search.objective)
     return Exit.OK
 
 
 def _search(arguments: argparse.Namespace) -> Search:
-    """Return the search of the one variant that is chosen. Raises UserError where it cannot begin."""
-    from engine.recipe.tune import DEFAULT_TRIALS
+    """Return the search of the variant that is chosen. Raises UserError where it cannot begin."""
     from engine.tuning.objective import Objective
     from engine.tuning.racing import Races
     from engine.tuning.search import Search
@@ -71,50 +73,44 @@ def _search(arguments: argparse.Namespace) -> Search:
     [recipe] = arguments.recipes
     reading = options.reading(arguments)
     session = TrialBuilder(recipe, lambda _: None, **reading).session({})
-    if len(session.variants) > 1:
-        names = [variant.loaded.variant for variant in session.variants]
-        first = names[0].split(",")
-        hint = f"choose one: {' '.join(f'--only {each}' for each in first)}"
-        raise UsageError(f"a search is of one variant, and {recipe} has {len(names)}", names, hint)
-    [variant] = session.variants
-    loaded = variant.loaded
-    objective = Objective.of(loaded)
+    variant, *others = session.variants
+    if others:
+        hint = " ".join(f"--only {each}" for each in variant.loaded.variant.split(","))
+        what = f"a search is of one variant, and {recipe} has {len(session.variants)}"
+        raise UsageError(what, [each.loaded.variant for each in session.variants], f"choose one: {hint}")
+    objective = Objective.of(variant.loaded)
     waiting = [each.waits_for for each in session.findings() if each.waits_for is not None]
     session.lookup.store.leave()
     if waiting:
         what = f"a search measures on the target, and this machine has no {waiting[0]}"
-        raise HardwareError(what, hint="run `recipe tune` on a machine with it; the store may be shared")
-    given: Reading = {**reading, "set": (*arguments.set, *(f"{path}={value}" for path, value in objective.judged.items()))}
-    tune = loaded.recipe.tune
-    by_line = arguments.trials is not None or arguments.budget is not None
-    budget = arguments.budget if by_line or tune is None else tune.budget
-    most = arguments.trials if by_line or tune is None else tune.trials
+        raise HardwareError(what, hint="search on a machine with it")
+    bounds = (f"{path}={value}" for path, value in objective.judged.items())
+    given: Reading = {**reading, "set": (*arguments.set, *bounds)}
+    most, budget = arguments.trials, arguments.budget
+    if (tune := variant.loaded.recipe.tune) is not None and most is None and budget is None:
+        most, budget = tune.trials or (None if tune.budget else _TRIALS), tune.budget
     trials = Races(TrialBuilder(recipe, lambda _: None, **given))
-    if most is None and budget is None:
-        most = DEFAULT_TRIALS
-    return Search(trials, Space.of(loaded, objective), objective, most, budget, loaded.recipe.name)
+    return Search(variant.name, trials, Space.of(variant.loaded, objective), objective, most, budget)
 
 
 def _line(row: TrialRow, search: Search) -> str:
     """Return what is printed of a trial when it has ended."""
-    ends = f" of {search.most}" if search.most is not None else ""
-    return f"trial {row.number}{ends}: {row.name}: {', '.join(_figures(row, search.objective))}"
+    of_all = "" if search.most is None else f" of {search.most}"
+    return f"trial {row.number}{of_all}: {row.name}: {', '.join(_figures(row, search.objective))}"
 
 
 def _figures(row: TrialRow, objective: Objective) -> Iterator[str]:
     from engine.text import quantities
     from engine.tuning.objective import shown
-    from engine.tuning.search import lead_in_words
 
     yield from (f"{'worst ' if name == 'cosine' else ''}{name} {value:.4f}" for name, value in row.accuracies.items())
-    if row.size is not None:
-        yield shown("size", row.size)
-    if (value := objective.value(row)) is not None and objective.figure != "size":
-        yield f"{objective.figure} {shown(objective.figure, value)}"
+    for figure in dict.fromkeys((objective.figure, "size")):
+        if value := row.value(figure):
+            yield f"{'' if figure == 'size' else f'{figure} '}{shown(figure, value)}"
     if row.interval is not None:
-        yield f"{lead_in_words(row)} as fast"
+        yield f"{row.lead_in_words} as fast"
     if row.state != "validated":
-        yield f"{row.state}{f' ({row.why})' if row.why else ''}"
+        yield f"{row.state}: {row.why}" if row.state == "failed" else row.state
     yield quantities.duration(row.seconds)
 
 
@@ -123,69 +119,58 @@ def _print(result: TuneResult, objective: Objective, *, as_json: bool) -> None:
     from engine.report import grid
     from engine.text import lists, quantities
     from engine.tuning.objective import shown
-    from engine.tuning.search import lead_in_words
 
     if as_json:
         print(json.dumps(result.to_json(), indent=1))
         return
     spent = f"{lists.counted(len(result.trials), 'trial')}, {quantities.duration(result.seconds)} of work"
-    refused = f"; {lists.counted(result.refused, 'point')} that the target cannot have" if result.refused else ""
-    print(f"\n{result.recipe}: {result.objective}; {result.bounds or 'no bounds'}; {spent}{refused}")
-    table = [("trial", "point", "accuracy", "size", objective.figure, "lead", "")]
-    for row in (result.row(number) for number in result.front):
-        value = objective.value(row)
-        table.append((
-            str(row.number), row.name,
-            "" if row.loss is None else f"{1 - row.loss:.4f}",
-            "" if row.size is None else shown("size", row.size),
-            "" if value is None else shown(objective.figure, value),
-            lead_in_words(row), "chosen" if row.number == result.chosen else "" if row.state == "validated" else row.state,
-        ))  # fmt: skip
-    if len(table) > 1:
-        print("the front (no trial is better in accuracy, figure and size at once):")
-        grid.show(table, [grid.RIGHT, grid.LEFT, *[grid.RIGHT] * 4], indent=2)
-    if result.chosen is not None:
-        row = result.row(result.chosen)
-        print(f"chosen: trial {row.number}, {row.name}: {result.why}")
-        print("  " + row.accuracy(objective.accuracy.get("cosine")))
-        if row.number != result.finals[0].number:
-            first = result.finals[0]
-            print(f"  {first.name}: {', '.join(_figures(first, objective))}")
+    refused = f"; the target cannot have {lists.counted(len(result.refused), 'point')}" if result.refused else ""
+    print(f"{result.recipe}: {result.objective}; {result.bounds}; {spent}{refused}")
+    figures = dict.fromkeys(("size", "p95_ms", objective.figure))
+    table = [("trial", "accuracy", *figures, "lead", "", "point")]
+    for row in map(result.row, result.front):
+        values = (shown(figure, row.value(figure)) for figure in figures)
+        state = "chosen" if row.number == result.chosen else "" if row.state == "validated" else row.state
+        table.append((str(row.number), f"{1 - row.loss:.4f}", *values, row.lead_in_words, state, row.name))
+    if result.front:
+        print("the front: no trial is better in accuracy, speed and size at once")
+        grid.show(table, [grid.RIGHT] * (len(figures) + 3), indent=2)
+    for number in dict.fromkeys(() if result.chosen is None else (result.chosen, result.finals[0].number)):
+        row = result.row(number)
+        what = f"chosen: {row.name}: {result.why}" if number == result.chosen else f"compared with {row.name}:"
+        print(f"{what}\n  {', '.join(_figures(row, objective))}\n  {row.accuracy(objective.accuracy.get('cosine'))}")
     for note in result.notes:
         print(f"warning: {note}")
-
-
-def _without_choice(result: TuneResult, search: Search) -> JudgementError:
-    """Return the error for a search in which no trial keeps the bounds, with the best value for each bound."""
-    facts = list(search.objective.nearest(result.trials))
-    failed = [row for row in result.trials if row.state == "failed"]
-    facts += [f"{len(failed)} trials failed, the first: {failed[0].why}"] if failed else []
-    return JudgementError(
-        f"none of {len(result.trials)} trials keeps the bounds", facts, "loosen a bound of `tune.subject_to`, or widen `over`"
-    )
 
 
 def _refuse_place(path: Path, recipe: Path) -> None:
     """Raise UsageError for a file that cannot have the result: before the search, which may take long."""
     if path.resolve().parent != recipe.resolve().parent:
-        hint = f"write {recipe.with_name(path.name)}: paths in a recipe begin at its folder"
+        hint = f"--write {recipe.with_name(path.name)}: paths in a recipe begin at its folder"
         raise UsageError(f"{path} is not in the folder of {recipe}", hint=hint)
-    if path.exists() and not path.read_text("utf-8", "replace").startswith(_HEAD):
+    if path.exists() and _HEAD not in path.read_text("utf-8", "replace").partition("\n")[0]:
         raise UsageError(f"{path} exists, and `recipe tune` has not written it", hint="choose another name")
 
 
-def _write(path: Path, result: TuneResult, objective: Objective, recipe: Path) -> None:
+def _write(arguments: argparse.Namespace, result: TuneResult, objective: Objective) -> None:
     """Write the chosen point as a recipe without the section `tune`, with the figures that chose it as comments."""
     from engine.drafts.edited import edited
+    from engine.recipe.node import plain
+    from engine.recipe.outline import dotted
+    from engine.recipe.overrides import SET, assignments
 
+    [recipe] = arguments.recipes
     row = result.row(result.chosen or 1)
     head = [
-        f"{_HEAD.removeprefix('# ')} of {recipe.name}: {result.objective}; {result.bounds or 'no bounds'}.",
+        f"{_HEAD} of {recipe.name}: {result.objective}; {result.bounds}.",
         f"Trial {row.number} of {len(result.trials)}: {', '.join(_figures(row, objective))}.",
         f"Why: {result.why}.",
+        f"Accuracy: {row.accuracy(objective.accuracy.get('cosine'))}.",
         *(f"Warning: {note}." for note in result.notes),
     ]
-    judged = {path: value for path, value in objective.judged.items()}
-    text = edited(recipe, {**row.point, **judged}, dict.fromkeys(row.point, "found by the search"), head, ["tune"])
-    path.write_text(text, "utf-8")
-    print(f"written: {path}")
+    given = {dotted(each.path): plain(each.value) for each in assignments(SET, arguments.set)}
+    notes = dict.fromkeys(row.point, "found by the search")
+    changes = {**given, **objective.judged, **row.point}
+    text = edited(recipe, changes, notes, head, ["tune"], only=arguments.only, allow=arguments.allow_path)
+    arguments.write.write_text(text, "utf-8")
+    print(f"written: {arguments.write}")

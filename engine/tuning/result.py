@@ -8,40 +8,40 @@ from typing import Literal
 
 from engine.reporting import TypedReport
 
-ENOUGH_TEXTS = 50
+ENOUGH_SAMPLES = 50
 """With fewer samples, the accuracy of the result says little about other inputs."""
 _RULE_OF_THREE = 3.0
 """With n of n samples above a bound, at most 3/n of all are below it, at 95 % confidence (Hanley and Lippman-Hand,
 "If nothing goes wrong, is everything all right?", 1983).
 """
-State = Literal["validated", "missed", "failed", "cut"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class TrialRow(TypedReport):
-    """What a trial gave: the accuracy, the size in bytes, and the times, as far as they were measured."""
+    """What a trial gave: accuracies, size and times, as far as they were measured."""
 
     number: int
     """The trials are counted from 1; the first is the recipe as it is written."""
     point: Mapping[str, object]
-    state: State
+    state: Literal["validated", "missed", "failed", "cut"]
     """`validated`: all bounds are kept. `missed`: one is not. `failed`: a job failed. `cut`: surely slow, timed no
     further.
     """
     why: str = ""
     """Which bound is missed, or why a job failed."""
     accuracies: Mapping[str, float] = field(default_factory=dict)
-    """The accuracies that have bounds: `cosine`, of the worst sample, `agreement`, `rank` and `metric`."""
+    """The accuracies that can have bounds: `cosine`, of the worst sample, `agreement`, `rank` and `metric`."""
     mean_cosine: float | None = None
     samples: int = 0
     """The number of samples that `validate` compared."""
     size: int | None = None
+    """The bytes of the built model."""
     figures: Mapping[str, float] = field(default_factory=dict)
     """The measured `p50_ms`, `p95_ms`, `p99_ms` and `throughput`, in rows per second."""
     lead: float | None = None
     """How many times as fast as the baseline the trial is, in turns with it."""
     interval: tuple[float, float] | None = None
-    """The 95 % confidence interval of the lead."""
+    """The 95 % confidence interval of the lead; None for the baseline."""
     cost: float | None = None
     """The figure of the objective as a share of the baseline's; below 1 is better."""
     seconds: float = 0.0
@@ -53,10 +53,19 @@ class TrialRow(TypedReport):
         return " ".join(f"{path}={value}" for path, value in self.point.items()) or "as written"
 
     @property
-    def loss(self) -> float | None:
+    def loss(self) -> float:
         """The lost accuracy, from 0 on: of the worst sample's cosine, or else of the first other accuracy."""
-        kept = self.accuracies.get("cosine", next(iter(self.accuracies.values()), None))
-        return None if kept is None else 1 - kept
+        return 1 - self.accuracies.get("cosine", next(iter(self.accuracies.values()), 1.0))
+
+    @property
+    def lead_in_words(self) -> str:
+        """The lead with its interval: "1.31 x [1.28, 1.34]"."""
+        interval = "" if self.interval is None else f" [{self.interval[0]:.2f}, {self.interval[1]:.2f}]"
+        return "" if self.lead is None else f"{self.lead:.2f} x{interval}"
+
+    def value(self, figure: str) -> float:
+        """Return the size or a measured time or throughput; 0 where it was not measured."""
+        return self.figures.get(figure, 0.0) if figure != "size" else self.size or 0
 
     def accuracy(self, bound: float | None) -> str:
         """Return in words what the accuracy says, also about other samples than those of `validate`.
@@ -66,12 +75,10 @@ class TrialRow(TypedReport):
         parts = [f"{name} {value:.4f}" for name, value in self.accuracies.items() if name != "cosine"]
         worst = self.accuracies.get("cosine")
         if worst is not None and self.mean_cosine is not None and self.samples:
-            share = min(1.0, _RULE_OF_THREE / self.samples)
-            parts = [
-                f"cosine mean {self.mean_cosine:.4f}, worst {worst:.4f} of {self.samples} samples", *parts,
-                f"at most {share:.1%} of other samples are expected below {worst if bound is None else bound:.4g} (95 %,"
-                " rule of three)",
-            ]  # fmt: skip
+            share, least = min(1.0, _RULE_OF_THREE / self.samples), worst if bound is None else bound
+            of_others = f"at most {share:.1%} of other samples are expected below {least:.4g} (95 %, rule of three)"
+            cosine = f"cosine mean {self.mean_cosine:.4f}, worst {worst:.4f} of {self.samples} samples"
+            parts = [cosine, *parts, of_others]
         return "; ".join(parts) or "no accuracy was measured"
 
 
@@ -84,19 +91,22 @@ class TuneResult(TypedReport):
     bounds: str
     trials: tuple[TrialRow, ...]
     front: tuple[int, ...]
-    """The numbers of the trials that no other one beats in accuracy, in the figure of the objective and in size."""
-    refused: int = 0
-    """How many points the target cannot have; they are no trials."""
+    """The numbers of the trials that no other one beats in accuracy, speed and size at once."""
+    refused: Mapping[str, str] = field(default_factory=dict)
+    """The points that the target cannot have, with the reasons; they are no trials."""
     finals: tuple[TrialRow, ...] = ()
     """The last race, all rounds: the recipe as it is written, where it keeps the bounds, and the best trials."""
     chosen: int | None = None
     """The number of the chosen trial; None where no trial keeps the bounds, or the search was interrupted."""
     why: str = ""
-    """Why this trial was chosen, in words."""
     seconds: float = 0.0
     """The time of all jobs of the search by their records."""
     notes: tuple[str, ...] = ()
-    """What a reader must know beside the figures."""
+
+    @property
+    def warnings(self) -> Sequence[str]:
+        """What a reader must know beside the figures."""
+        return self.notes
 
     def row(self, number: int) -> TrialRow:
         """Return the row of a trial, with the figures of the last race where it took part."""
@@ -104,13 +114,11 @@ class TuneResult(TypedReport):
 
 
 def front(rows: Sequence[TrialRow]) -> tuple[int, ...]:
-    """Return the numbers of the rows that no other row dominates: at least as good in all, and better in one."""
-    scores = {row.number: (row.loss or 0.0, row.cost, row.size) for row in rows if row.cost and row.size}
+    """Return the numbers of the timed rows that no other one dominates: as good in all, and better in something."""
+    scores = {row.number: (row.loss, 1 / row.lead, row.size or 0) for row in rows if row.lead}
 
     def is_beaten(own: tuple[float, ...]) -> bool:
-        return any(
-            other != own and all(theirs <= mine for theirs, mine in zip(other, own, strict=True))
-            for other in scores.values()
-        )
+        alike = (zip(other, own, strict=True) for other in scores.values() if other != own)
+        return any(all(theirs <= mine for theirs, mine in pairs) for pairs in alike)
 
     return tuple(number for number, own in scores.items() if not is_beaten(own))

@@ -36,7 +36,8 @@ class Space:
             said = {path: knobs.said(recipe, path) for path in recipe.tune.over}
             values = {path: knobs.first(said[path], each) for path, each in recipe.tune.over.items()}
             return cls(tuple(Knob(path, each, written=each[0] == said[path]) for path, each in values.items()))
-        offered = search_space.of_recipe(recipe, shapes=[objective.sizes], cpus=cpu.physical_cores())
+        shapes = [] if objective.chooses_rows else [objective.sizes]
+        offered = search_space.of_recipe(recipe, shapes=shapes, cpus=cpu.physical_cores())
         return cls(tuple(each for each in offered if objective.chooses_rows or each.of == "model"))
 
     def point(self, choose: Callable[[str, int], int]) -> Point:
@@ -49,38 +50,31 @@ class Space:
 
     def every(self) -> Iterator[Choices]:
         """Yield the choices of every point."""
-        return self._varied(lambda _: True)
+        return self._varied(lambda _: True, {})
 
     def first(self) -> Iterator[Choices]:
         """Yield the choices of each runtime and precision, with everything else as it is written.
 
         So what `runtime: auto` would choose is always among the trials.
         """
-        return self._varied(lambda field: field in (knobs.RUNTIME, knobs.PRECISION))
+        return self._varied(lambda name: name.partition(" ")[2] in (knobs.RUNTIME, knobs.PRECISION), {})
 
-    def _varied(self, varies: Callable[[str], bool]) -> Iterator[Choices]:
-        """Yield all choices of the knobs with certain fields, like the numbers of an odometer."""
-        fixed = {self._name(knob) for knob in self.knobs if not varies(knob.field)}
-        digits: list[tuple[str, int, int]] = []
-        while True:
-            taken: list[tuple[str, int, int]] = []
-            every: dict[str, int] = {}
+    def _varied(self, varies: Callable[[str], bool], chosen: Choices) -> Iterator[Choices]:
+        """Yield all choices that begin with `chosen`; a knob that does not vary has its first value."""
+        missing: list[tuple[str, int]] = []
 
-            def choose(
-                name: str, count: int, taken: list[tuple[str, int, int]] = taken, every: dict[str, int] = every
-            ) -> int:
-                if name not in fixed:
-                    taken.append(digits[len(taken)] if len(taken) < len(digits) else (name, 0, count))
-                return every.setdefault(name, 0 if name in fixed else taken[-1][1])
+        def choose(name: str, count: int) -> int:
+            if name not in chosen:
+                missing.append((name, count))
+            return chosen.get(name, 0)
 
-            self.point(choose)
-            yield every
-            while taken and taken[-1][1] + 1 == taken[-1][2]:
-                taken.pop()
-            if not taken:
-                return
-            name, index, count = taken[-1]
-            digits = [*taken[:-1], (name, index + 1, count)]
+        self.point(choose)
+        if not missing:
+            yield chosen
+            return
+        name, count = missing[0]  # which knobs come behind it depends on its value
+        for index in range(count if varies(name) else 1):
+            yield from self._varied(varies, {**chosen, name: index})
 
     def _name(self, knob: Knob) -> str:
         return f"{self.knobs.index(knob)} {knob.field}"
