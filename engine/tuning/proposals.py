@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from engine.tuning.trials import Point
 
 _SEED = 0
-_MOST_REPEATS = 64
-"""After so many proposals of points that are known, the next unknown one of the whole space is taken."""
+_MOST_REPEATS = 4
+"""After so many proposals of points that are known, a neighbour of the best point so far is taken."""
 
 
 class Proposals:
@@ -35,6 +35,7 @@ class Proposals:
         self._space = space
         self._seen: set[str] = set()
         self._rest = space.every()
+        self._told: list[tuple[float, Choices]] = []
 
     def __iter__(self) -> Iterator[tuple[Point, Choices | None]]:
         """Yield every point once, with the choices to tell the answer of; None for a point outside the space."""
@@ -45,7 +46,7 @@ class Proposals:
             if (point := self._new(choices)) is not None:
                 yield point, choices
         while True:
-            found = self._sampled() or self._next()
+            found = self._sampled() or self._near() or self._next()
             if found is None:
                 return
             yield found
@@ -53,6 +54,7 @@ class Proposals:
     def tell(self, choices: Choices | None, cost: float) -> None:
         """Tell the sampler how good a point is: the smaller the cost, the better."""
         if choices is not None:
+            self._told.append((cost, choices))
             self._study.enqueue_trial(dict(choices))
             trial = self._study.ask()
             self._chosen(trial)
@@ -72,6 +74,16 @@ class Proposals:
             self._study.tell(trial, state=self._ignored)  # `tell` adds it again, with its cost
             if (point := self._new(choices)) is not None:
                 return point, choices
+        return None
+
+    def _near(self) -> tuple[Point, Choices] | None:
+        """Return a new point that differs in one knob from the best point that has such a neighbour."""
+        for _, best in sorted(self._told, key=lambda told: told[0]):
+            for name, count in self._space.counts(best).items():
+                for index in range(count):
+                    choices = {**best, name: index}
+                    if (point := self._new(choices)) is not None:
+                        return point, choices
         return None
 
     def _next(self) -> tuple[Point, Choices] | None:

@@ -48,6 +48,17 @@ class Space:
         """Return the point of choices; a knob that they lack has its first value."""
         return self.point(lambda name, _: choices.get(name, 0))
 
+    def counts(self, choices: Choices) -> Mapping[str, int]:
+        """Return for each knob of a point with a choice how many values it has."""
+        counts: dict[str, int] = {}
+
+        def choose(name: str, count: int) -> int:
+            counts[name] = count
+            return choices.get(name, 0)
+
+        self.point(choose)
+        return counts
+
     def every(self) -> Iterator[Choices]:
         """Yield the choices of every point."""
         return self._varied(lambda _: True, {})
@@ -61,14 +72,7 @@ class Space:
 
     def _varied(self, varies: Callable[[str], bool], chosen: Choices) -> Iterator[Choices]:
         """Yield all choices that begin with `chosen`; a knob that does not vary has its first value."""
-        missing: list[tuple[str, int]] = []
-
-        def choose(name: str, count: int) -> int:
-            if name not in chosen:
-                missing.append((name, count))
-            return chosen.get(name, 0)
-
-        self.point(choose)
+        missing = [each for each in self.counts(chosen).items() if each[0] not in chosen]
         if not missing:
             yield chosen
             return
