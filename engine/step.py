@@ -261,9 +261,10 @@ class Step(Frozen, ABC):
         return self.inputs()
 
     def models_of(self) -> Mapping[str, str]:
-        """Return further inputs of a step that compares runtimes: a parameter of `run` -> the name of a runtime.
+        """Return further inputs of a step that compares models: a parameter of `run` -> the name of a runtime.
 
-        The parameter gets the model that the plan builds for that runtime.
+        The parameter gets the model that the plan builds for that runtime. A step of a search, which compares the
+        models of several points, has the places of the points as names.
         """
         return {}
 

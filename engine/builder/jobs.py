@@ -105,7 +105,7 @@ def plan(recipe: Recipe, steps: Mapping[str, type[Step]]) -> tuple[Job, ...]:
     each other in a circle, if a worker would get another value of an option, or if an option holds a source that no row
     would have.
     """
-    jobs, _ = _of_one_runtime(recipe, steps)
+    jobs, _ = of_one_runtime(recipe, steps)
     delivering = [job.name for job in jobs if job.step.delivers]
     if len(delivering) > 1:
         raise StepError(f"two steps make what the user gets: {delivering[0]!r} and {delivering[1]!r}")
@@ -173,7 +173,7 @@ def _lossy(name: str, which: str, facts: list[str]) -> StepError:
     )
 
 
-def _of_one_runtime(recipe: Recipe, steps: Mapping[str, type[Step]]) -> tuple[list[Job], _Wiring]:
+def of_one_runtime(recipe: Recipe, steps: Mapping[str, type[Step]]) -> tuple[list[Job], _Wiring]:
     """Return the jobs of the steps that take part for the recipe's runtime, in no order, and their connections."""
     chosen = {name: kind.for_recipe(recipe) for name, kind in steps.items()}
     planned = {name: step for name, step in chosen.items() if step is not None}
@@ -192,12 +192,6 @@ def _of_one_runtime(recipe: Recipe, steps: Mapping[str, type[Step]]) -> tuple[li
     return jobs, wiring
 
 
-def needs_of(step: Step, recipe: Recipe, steps: Mapping[str, type[Step]]) -> dict[str, str]:
-    """Return, for each input of a step that no recipe uses, the job of a recipe's plan that makes the input."""
-    _, wiring = _of_one_runtime(recipe, steps)
-    return {parameter: wiring.maker(parameter) for parameter in step.inputs_used()}
-
-
 def _joined(recipe: Recipe, jobs: Iterable[Job], steps: Mapping[str, type[Step]]) -> list[Job]:
     """Return the jobs of a recipe whose runtime stands for several, with those that build the model for each of them.
 
@@ -211,7 +205,7 @@ def _joined(recipe: Recipe, jobs: Iterable[Job], steps: Mapping[str, type[Step]]
     by_name = {job.name: job for job in jobs}
     models = {}
     for runtime in registry.of(recipe).candidates(recipe):
-        own, wiring = _of_one_runtime(recipe.as_run_by(runtime), steps)
+        own, wiring = of_one_runtime(recipe.as_run_by(runtime), steps)
         model = wiring.maker(_BUILT)
         branch = plan_graph.up_to(ordered(own), [model])
         names = add_branch(by_name, (replace(job, origin=job.step.as_candidate()) for job in branch), runtime)

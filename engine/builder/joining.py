@@ -26,7 +26,8 @@ def joined(variants: Mapping[str, PlannedVariant], step: Step, steps: Mapping[st
     """
     first = next(iter(variants.values()))
     recipe = first.loaded.recipe
-    needs = jobs.needs_of(step, recipe, steps)
+    _, wiring = jobs.of_one_runtime(recipe, steps)
+    needs = {parameter: wiring.maker(parameter) for parameter in step.inputs_used()}
     by_name = {job.name: job for job in plan_graph.up_to(jobs.plan(recipe, steps), needs.values())}
     for (label, variant), parameter in zip(variants.items(), step.models_of(), strict=True):
         names = jobs.add_branch(by_name, variant.jobs, label)

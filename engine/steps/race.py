@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
@@ -47,6 +48,8 @@ class Contestant(Frozen):
     """The number of threads of each copy of the model; None for an equal share of the physical cores of the CPU."""
     instances: int = 1
     """How many copies of the model are called at once, each again as soon as it is done."""
+    new_tokens: int | None = None
+    """The number of tokens that a call of a generating model generates; None stands for `tasks.MEASURED`."""
 
     @classmethod
     def for_recipe(cls, recipe: Recipe, axes: Mapping[str, int], *, instances: int = 1) -> Self:
@@ -60,6 +63,7 @@ class Contestant(Frozen):
             in_graph=sizes in fixed(recipe.profiles) and execution.by.graphed(execution) is not None,
             threads=recipe.bench.threads if recipe.bench else None,
             instances=instances,
+            new_tokens=recipe.generate.get("max_new_tokens"),
         )
 
     @property
@@ -89,8 +93,6 @@ class Race(Step):
     """How many times slower than the baseline a contestant may be before it is timed no further; None for any."""
     by: Literal["p50_ms", "p95_ms", "rows_per_s"] = "p50_ms"
     """The figure that `cut` is about."""
-    new_tokens: int | None = None
-    """The number of tokens that a call of a generating model generates; None stands for `tasks.MEASURED`."""
 
     @classmethod
     def for_recipe(cls, recipe: Recipe) -> Self | None:  # noqa: ARG003 - a race is of several points, never of a recipe
@@ -103,11 +105,10 @@ class Race(Step):
         first = next(iter(needs.values()), None)
         if first is None:
             return None
-        own = [
-            each.drivers or (Driver(runtime=name, tool=each.tool, version=each.version),)
-            for name, each in needs.items()
-        ]
-        drivers = tuple(dict.fromkeys(driver for group in own for driver in group))
+        own = (
+            each.drivers or [Driver(runtime=name, tool=each.tool, version=each.version)] for name, each in needs.items()
+        )
+        drivers = tuple(dict.fromkeys(chain(*own)))
         libraries = next((each.libraries for each in needs.values() if each.libraries), None)
         return first.model_copy(update={"drivers": drivers if len(drivers) > 1 else (), "libraries": libraries})
 
@@ -132,28 +133,29 @@ class Race(Step):
         cannot run.
         """
         graph = onnx_files.load_graph(exported / graphs.folders(exported)[0])
-        new = (self.new_tokens or tasks.MEASURED) if graphs.generates(exported) else None
+        generates = graphs.generates(exported)
         entrants: dict[int, Entrant] = {}
         absent: dict[int, Unmeasured] = {}
         for number, contestant in enumerate(self.contestants):
-            execution = contestant.execution.of_model(models[_parameter(number)])
-            built = BuiltModel(
-                models[_parameter(number)], execution, execution.runtime, contestant.threads_of_each, new
-            )
+            model = models[_parameter(number)]
+            execution = contestant.execution.of_model(model)
+            new = (contestant.new_tokens or tasks.MEASURED) if generates else None
+            built = BuiltModel(model, execution, execution.runtime, contestant.threads_of_each, new)
             try:
                 entrants[number] = _entrant(contestant, built, graph)
             except (StepError, ImportError, OSError, RuntimeError) as error:  # a lack of memory is a RuntimeError
                 if number == 0:
                     raise
                 absent[number] = unmeasured(execution.runtime, error, contestant.axes)
-        each = self.budget
-        budget = replace(each, seconds=each.seconds * len(entrants), warm_up=each.warm_up * len(entrants))
+        count, each = len(entrants), self.budget
+        budget = replace(each, seconds=each.seconds * count, warm_up=each.warm_up * count)
         timed = dict(zip(entrants, race.run(list(entrants.values()), budget, cut=self.cut, by=self.by), strict=True))
         out.mkdir(parents=True, exist_ok=True)
         raw = {number: interleaving.in_ms(rounds) for number, (_, rounds) in timed.items()}
         (out / _LATENCIES).write_text(json.dumps(raw) + "\n", "utf-8")
         for row, _ in timed.values():
-            print(row)
+            cut = f", timed no further after {row.rounds} rounds" if row.was_cut else ""
+            print(f"{row.line(())}, {row.rows_per_s:g} rows/s, p50 lead {row.leads.get(race.P50, 1)}{cut}")
         gpu = self.contestants[0].execution.hardware
         return RaceReport(
             cpu=cpu.model(),
@@ -167,7 +169,7 @@ def _parameter(number: int) -> str:
 
 
 def _union(*groups: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(name for group in groups for name in group))
+    return tuple(dict.fromkeys(chain(*groups)))
 
 
 def _entrant(contestant: Contestant, built: BuiltModel, graph: onnx.ModelProto) -> Entrant:

@@ -15,11 +15,13 @@ from engine.kit.onnx import graphs, onnx_files
 from engine.kit.quantization.report import QuantizeReport
 from engine.recipe.schema import BenchSection, ModelSection, Recipe, RivalSection, Shape
 from engine.recipe.values import Bound
+from engine.runtimes.execution import Execution
 from engine.step import Source
 from engine.steps.bench import LATENCIES, Bench
 from engine.steps.export import Export
 from engine.steps.fuse import Fuse
 from engine.steps.quantize import Quantize
+from engine.steps.race import Contestant, Race
 from engine.steps.reference import Reference
 from engine.steps.shape_infer import ShapeInfer
 from engine.steps.validate import Validate
@@ -29,6 +31,12 @@ class Quick(Bench):
     """The real step, in less time."""
 
     budget = Budget(seconds=0.3, warm_up=0.1, rounds=5)
+
+
+class QuickRace(Race):
+    """The real step, in less time."""
+
+    budget = Quick.budget
 
 
 @pytest.fixture(scope="module", params=["opt", "bart"])
@@ -233,3 +241,14 @@ def test_a_second_export_writes_the_same_bytes(built, tmp_path):
     for name in graphs.folders(folder / "exported"):
         first, second = (place / name / "model.onnx" for place in (folder / "exported", tmp_path / "again"))
         assert first.read_bytes() == second.read_bytes()
+
+
+def test_a_race_of_generating_models_times_whole_answers(built, tmp_path):
+    _, folder, _ = built
+    axes = {"batch": 2, "sequence": 4}
+    short, long = (Contestant(execution=Execution(), axes=axes, threads=1, new_tokens=new) for new in (2, 24))
+    step = QuickRace(contestants=(short, long))
+    models = {"model_0": folder / "fused", "model_1": folder / "fused"}
+    first, second = step.run(tmp_path / "out", exported=folder / "exported", **models).rows
+    assert (first.rows, second.rows) == (2, 2)
+    assert second.p50_ms > 3 * first.p50_ms

@@ -15,6 +15,7 @@ _LONG = {
     "bench": "Budget()",
     "measure_layouts": "Budget(seconds=6.0, rounds=8)",
     "measure_runtimes": "Budget()",
+    "race": "Budget(seconds=3.0, warm_up=1.0)",
 }
 """The budget of each step that measures, as its module has it."""
 _LOADS = "_SECONDS, _WARM_UP = 4.0, 1.0"

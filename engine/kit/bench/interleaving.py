@@ -63,6 +63,11 @@ class Contender:
     copies: tuple[Contender, ...] = ()
     """Further copies of the model. In a turn all copies are called at once, each in a thread of its own."""
 
+    @property
+    def instances(self) -> int:
+        """How many copies of the model there are."""
+        return 1 + len(self.copies)
+
     def __str__(self) -> str:
         return self.runtime if self.via == IN_PROCESS else f"{self.runtime} {self.via}"
 

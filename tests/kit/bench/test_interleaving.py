@@ -1,36 +1,15 @@
+import threading
+import time
 from collections import Counter
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
+from timed_machine import Machine, contender
 
 from engine.kit.bench import interleaving
-from engine.kit.bench.interleaving import Budget, Contender, measure
-
-
-def contender(call, active=nullcontext):
-    return Contender(runtime="m", via="in-process", ours=True, prepare=lambda _: call, active=active)
-
-
-class Machine:
-    """A clock that only calls move on, and the names of the contenders in the order of their calls."""
-
-    def __init__(self):
-        self.now = 0.0
-        self.diary = []
-
-    def clock(self):
-        return self.now
-
-    def contender(self, name, seconds, *, slow_at_first=0):
-        left = [slow_at_first]
-
-        def call():
-            self.diary.append(name)
-            self.now += seconds * (3 if left[0] > 0 else 1)
-            left[0] -= 1
-
-        return contender(call)
+from engine.kit.bench.interleaving import Budget, measure
 
 
 def turns(diary):
@@ -134,3 +113,42 @@ def test_a_turn_begins_after_a_rest_where_another_contender_ran_before(monkeypat
     assert rests == []
     assert list(interleaving.turns(1, 2)) == [0, 1]
     assert rests[0] > 0.036
+
+
+def test_copies_of_a_model_are_called_at_once_each_in_its_own_context_and_as_often():
+    together, calls = threading.Barrier(2, timeout=20), Counter()
+    inside = threading.local()
+
+    @contextmanager
+    def active():
+        inside.is_active = True
+        yield
+        inside.is_active = False
+
+    def copy(name):
+        def call():
+            assert inside.is_active
+            calls[name] += 1
+            together.wait()  # an error, where the other copy is not called meanwhile
+            time.sleep(0.001)
+
+        return replace(contender(call, active), runtime=name)
+
+    pair = replace(copy("a"), copies=(copy("b"),))
+    [rounds] = measure([pair], {}, Budget(seconds=0.2, warm_up=0, rounds=2))
+    assert calls["a"] == calls["b"]
+    assert all(len(each) > 2 and len(each) % 2 == 0 for each in rounds)
+
+
+def test_a_contender_that_is_out_has_no_further_turn():
+    machine = Machine()
+    three = [machine.contender(name, 0.001) for name in "ABC"]
+    seen = []
+
+    def out(latencies):
+        seen.append([len(each) for each in latencies])
+        return [1] if len(latencies[1]) == 2 else []
+
+    measured = measure(three, {}, Budget(seconds=0.4, warm_up=0.03, rounds=4), out=out, clock=machine.clock)
+    assert [len(each) for each in measured] == [4, 2, 4]
+    assert seen == [[1, 1, 1], [2, 2, 2], [3, 2, 3], [4, 2, 4]]
