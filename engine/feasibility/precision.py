@@ -64,11 +64,14 @@ def _weights_only(loaded: LoadedRecipe) -> None:
     """Raise RecipeError where `quantize.weights_only` is not how the target lowers the precision of weights."""
     recipe = loaded.recipe
     chosen = recipe.quantize.get("weights_only")
-    by_weights = registry.of(recipe).lowering(recipe) is Lowering.WEIGHTS_ONLY
+    by_weights = registry.of(recipe).weights_only(recipe)
     if chosen is None or recipe.precision == "fp32" or chosen == by_weights:  # fp32 may be one row of a matrix
         return
     if chosen:
-        what, hint = "weights alone are quantized only for a cpu with onnxruntime", "leave `weights_only` out"
+        what, hint = (
+            "weights alone are quantized only for a cpu with onnxruntime or openvino",
+            "leave `weights_only` out",
+        )
     else:
         what, hint = f"{recipe.precision} on a cpu is for weights alone", "leave `weights_only` out, or use int8"
     raise loaded.error(what, "quantize", "weights_only", hint=hint)
@@ -115,8 +118,9 @@ def _calibration(loaded: LoadedRecipe, devices: Sequence[Gpu]) -> None:
 
 def _without_samples(recipe: Recipe) -> str:
     """Return why the recipe's precision needs no samples on a CPU; an empty text where it needs some."""
-    lowering = registry.of(recipe).lowering(recipe)
-    if lowering is Lowering.WEIGHTS_ONLY:
+    runtime = registry.of(recipe)
+    lowering = runtime.lowering(recipe)
+    if runtime.weights_only(recipe):
         return "scales of weights need no samples"
     task = tasks.known(recipe.model.task)
     if lowering is Lowering.DYNAMIC and task is not None and task.modality is tasks.Modality.TEXT:

@@ -13,7 +13,6 @@ from engine.kit.quantization.report import QuantizeReport
 from engine.report import grid, plans, table_lines
 from engine.reporting import Number
 from engine.runtimes import registry
-from engine.runtimes.preparation import Lowering
 from engine.runtimes.recipes import IN_PROCESS
 from engine.runtimes.tensorrt.report import EngineReport
 from engine.server.installation import KIND_NAMES
@@ -113,7 +112,7 @@ def headline_of_precision(summary: Summary) -> str | None:
     work = next((report.work for report in reports if report is not None and report.work is not None), None)
     if work is None or summary.precision == "fp32":
         return None
-    weights_only = registry.of(recipe).lowering(recipe) is Lowering.WEIGHTS_ONLY
+    weights_only = registry.of(recipe).weights_only(recipe)
     return work.headline(summary.precision, weights_only=weights_only)
 
 

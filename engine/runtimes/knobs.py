@@ -49,12 +49,12 @@ def point(knobs: Sequence[Knob], choose: Callable[[Knob], object]) -> dict[str, 
     `choose` picks a value of a knob with several. A field in the `when` of a knob stands before this knob.
     """
     chosen: dict[str, object] = {}
-    said = set()
+    as_written = set()
     for knob in knobs:
         if knob.field not in chosen and knob.applies(chosen):
             value = chosen[knob.field] = knob.values[0] if len(knob.values) == 1 else choose(knob)
-            said |= {knob.field} if knob.written and value == knob.values[0] else set()
-    return {name: value for name, value in chosen.items() if name not in said}
+            as_written |= {knob.field} if knob.written and value == knob.values[0] else set()
+    return {name: value for name, value in chosen.items() if name not in as_written}
 
 
 def first(value: object, values: Sequence[object]) -> tuple[object, ...]:
@@ -62,7 +62,7 @@ def first(value: object, values: Sequence[object]) -> tuple[object, ...]:
     return (value, *(each for each in values if each != value)) if value in values else tuple(values)
 
 
-def said(recipe: RecipeView, path: str) -> Any:
+def value_at(recipe: RecipeView, path: str) -> Any:
     """Return what a recipe says at the path of a field; None where it says nothing."""
     value: Any = recipe
     for name in path.split("."):

@@ -42,14 +42,14 @@ def of_recipe(recipe: RecipeView, *, shapes: Sequence[Mapping[str, int]] = (), c
     left_out = {knob.field: Knob(knob.field, (None,), of=knob.of) for knob in offered if _is_left_out(knob, recipe)}
     every = (runtimes, *forced, *offered, *left_out.values())
     return tuple(
-        replace(knob, written=knob.written or knobs.said(recipe, knob.field) == knob.values[0]) for knob in every
+        replace(knob, written=knob.written or knobs.value_at(recipe, knob.field) == knob.values[0]) for knob in every
     )
 
 
 def _is_left_out(knob: Knob, recipe: RecipeView) -> bool:
     """Tell whether the recipe states the field of a knob, and a point of another runtime must not."""
     inside = knob.field.partition(".")[0] in _OF_RUNTIMES  # such a section is left out as a whole
-    return None in knob.values and not inside and knobs.said(recipe, knob.field) is not None
+    return None in knob.values and not inside and knobs.value_at(recipe, knob.field) is not None
 
 
 def _able(recipe: RecipeView) -> dict[str, Runtime]:
@@ -76,7 +76,7 @@ def _forced(runtime: Runtime, recipe: RecipeView) -> list[Knob]:
     target = recipe.as_run_by(runtime.name).target
     read = ("tensorrt" in runtime.sections(target), runtime.name in recipe.runtimes)
     stated = (section for section, is_read in zip(_OF_RUNTIMES, read, strict=True) if not is_read)
-    every = [Knob(section, (None,)) for section in stated if knobs.said(recipe, section) is not None]
+    every = [Knob(section, (None,)) for section in stated if knobs.value_at(recipe, section) is not None]
     by_provider = recipe.target.provider is not None or recipe.target.device != "cpu"
     return [*every, *([Knob("target.provider", (target.provider,))] if by_provider else [])]
 

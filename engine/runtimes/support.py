@@ -228,6 +228,10 @@ class Support:
         """Return the way in which the graph gets the recipe's precision; None where the graph keeps its precision."""
         return None
 
+    def weights_only(self, recipe: RecipeView) -> bool:
+        """Say whether the recipe's precision is that of the stored weights alone."""
+        return self.lowering(recipe) is Lowering.WEIGHTS_ONLY
+
     def keeps_in(self, recipe: RecipeView) -> tuple[str, ...]:
         """Return the precisions in which single layers can be kept, where the graph gets the recipe's precision."""
         lowering = self.lowering(recipe)

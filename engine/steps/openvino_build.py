@@ -75,8 +75,11 @@ class OpenvinoBuild(Calibrated):
     tools: ClassVar[tuple[str, ...]] = (*ir_models.TOOLS, "openvino")
     report: ClassVar[type[TypedReport] | None] = OpenvinoReport
     judged: ClassVar[tuple[str, ...]] = ("candidate",)
+    keyed_if_set: ClassVar[tuple[str, ...]] = ("weights_only",)
 
     precision: Literal["fp32", "int8"] = "fp32"
+    weights_only: bool = False
+    """Whether int8 is the format of the stored weights alone, which needs no samples."""
     shapes: tuple[Profile, ...] = ()
     """All profiles of a recipe in which some profile fixes every axis; without such a profile, empty."""
     candidate: bool = False
@@ -90,7 +93,10 @@ class OpenvinoBuild(Calibrated):
         shapes = recipe.profiles if profiles.fixed(recipe.profiles) else ()
         if recipe.precision != "int8":
             return cls(shapes=shapes)
-        return cls.calibrating(recipe, precision="int8", shapes=shapes, keep_in=recipe.quantize.get("keep_in", {}))
+        options: dict[str, Any] = {"precision": "int8", "shapes": shapes, "keep_in": recipe.quantize.get("keep_in", {})}
+        if recipe.runtime.weights_only(recipe):
+            return cls(weights_only=True, **options)
+        return cls.calibrating(recipe, **options)
 
     def tools_used(self) -> tuple[str, ...]:
         nncf = ("nncf",) if self.precision == "int8" else ()
@@ -98,11 +104,15 @@ class OpenvinoBuild(Calibrated):
 
     def facts_used(self) -> tuple[str, ...]:
         """Return the fact that decides OpenVINO's kernels, with which the ranges of activations are measured."""
-        return ("cpu.isa",) if self.precision == "int8" else ()
+        return ("cpu.isa",) if self._calibrates else ()
 
     def inputs_used(self) -> tuple[str, ...]:
         """Return the step's inputs: the model, and the checkpoint where samples are read or texts are padded."""
-        return ("checked", "checkpoint") if self.precision == "int8" or self.shapes else ("checked",)
+        return ("checked", "checkpoint") if self._calibrates or self.shapes else ("checked",)
+
+    @property
+    def _calibrates(self) -> bool:
+        return self.precision == "int8" and not self.weights_only
 
     def run(
         self, out: Path, *, checked: Path, checkpoint: Path | None = None, samples: Path | None = None
@@ -139,7 +149,10 @@ class OpenvinoBuild(Calibrated):
         else:
             try:
                 precisions.refuse_quantized(graph)
-                model, lowered = self._quantized(checked, self.cases(checked, checkpoint, samples), out.parent)
+                if self.weights_only:
+                    model, lowered = self._with_weights(checked)
+                else:
+                    model, lowered = self._quantized(checked, self.cases(checked, checkpoint, samples), out.parent)
             except LeftAloneError as reason:
                 print(f"not quantized: {reason}")
                 model, lowered = ir.of_onnx(checked / onnx_files.MODEL), {"unquantized": str(reason)}
@@ -154,6 +167,15 @@ class OpenvinoBuild(Calibrated):
         sizes = (onnx_files.folder_size(checked), onnx_files.folder_size(out))
         print(f"{sizes[0]} -> {sizes[1]} bytes")
         return OpenvinoReport(bytes=sizes, **lowered)
+
+    def _with_weights(self, checked: Path) -> tuple[openvino.Model, dict[str, Any]]:
+        """Return the model with weights in int8, and the fields of the report about it."""
+        graph, names = ir_models.load(checked), self.kept(checked, "fp32")
+        model, counts = quantizer.with_weights(ir.of_onnx(checked / onnx_files.MODEL), names.nodes(graph))
+        if not counts:
+            raise LeftAloneError("it has no layer with stored weights that can be in int8")
+        print(f"weights in int8: {lists.counts(counts)}")
+        return model, {"quantized": counts, "kept": names.layers(graph)}
 
     def _quantized(self, checked: Path, cases: list[Case], scratch: Path) -> tuple[openvino.Model, dict[str, Any]]:
         """Return the model in int8, calibrated on cases, and the fields of the report about it."""

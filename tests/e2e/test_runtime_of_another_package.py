@@ -1,7 +1,10 @@
 """A runtime of another package - the one that CONTRIBUTING shows - builds, validates, measures, and is refused."""
 
 import json
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import models
@@ -65,6 +68,38 @@ def test_it_builds_validates_measures_and_packages_and_an_edit_of_it_rebuilds_ju
         "package",
     }
     assert set(project.states("ours.yaml").values()) == {"cached"}
+
+
+KNOBS = GUIDE.split("```python\n")[2].partition("```")[0]
+"""The knobs that CONTRIBUTING shows."""
+SPACE = """\
+from pathlib import Path
+from engine.recipe.load import load
+from engine.runtimes import search_space
+[one] = load(Path("r.yaml"))
+for knob in search_space.of_recipe(one.recipe):
+    if "onnx-reference" in str(knob):
+        print(knob.field, list(knob.values), dict(knob.when))
+"""
+
+
+def test_its_knobs_are_in_the_search_space_under_its_name(project, site):
+    brought = CODE.replace("import Runner", "import Knob, Runner").replace(
+        "    def tools", f"{KNOBS}\n    def tools", 1
+    )
+    (site / "onnx_reference.py").write_text(brought)
+    done = subprocess.run(
+        [sys.executable, "-c", SPACE], cwd=project.folder, env=os.environ | project.environment, capture_output=True,
+        text=True, check=False,
+    )  # fmt: skip
+    assert done.stderr == ""
+    runtime, *lines = done.stdout.splitlines()
+    assert runtime == "target.runtime ['onnx-reference', 'onnxruntime', 'openvino'] {}"
+    here = "'target.runtime': ('onnx-reference',)"
+    assert lines == [
+        f"precision ['fp32'] {{{here}}}",
+        f"runtimes.onnx-reference.passes [None, 2] {{{here}, 'precision': ('fp32',)}}",
+    ]
 
 
 BY_LENGTHS = CODE.replace(

@@ -54,6 +54,20 @@ def test_int8_keeps_a_layer_that_the_recipe_names_in_floating_point(tmp_path):
     assert [layer.reason for layer in report.kept] == ["`quantize.keep_in` names a"]
 
 
+def test_weights_alone_in_int8_make_a_small_model_with_near_answers_and_kept_layers_keep_theirs(tmp_path):
+    graph = graphs.write(tmp_path / "graph", graphs.layers(64, 128))
+    step = OpenvinoBuild(precision="int8", weights_only=True)
+    report, runner = built(step, tmp_path / "out", checked=graph)
+    x = np.random.default_rng(0).standard_normal((3, 64)).astype(np.float32)
+    expected = ort.run(ort.session(graph, threads=1), {"x": x})["y"]
+    assert np.abs(runner.run({"x": x})["y"] - expected).max() < 0.1 * np.abs(expected).max()
+    assert (report.quantized, report.looked_at) == ({"MatMul": 2}, None)
+    assert (tmp_path / "out" / ir.WEIGHTS).stat().st_size < report.bytes[0] * 0.4
+    kept = step.model_copy(update={"keep_in": {"fp32": ("a",)}}).run(tmp_path / "kept", checked=graph)
+    assert kept.quantized == {"MatMul": 1}
+    assert [layer.reason for layer in kept.kept] == ["`quantize.keep_in` names a"]
+
+
 def test_activations_get_a_scale_per_row_only_where_the_model_misses_its_goal_without(tmp_path, monkeypatch):
     graph = graphs.write(tmp_path / "graph", graphs.layers(64, 128))
     exact = OpenvinoBuild(precision="int8").run(tmp_path / "exact", checked=graph)

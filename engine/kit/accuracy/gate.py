@@ -76,7 +76,7 @@ class Bounded(Step):
             asks_to_join=_asks_to_join(recipe.package.triton),
             asks_to_mix=_asks_to_mix(recipe.package),
             perplexity=None if validation.perplexity is None else validation.perplexity.bound,
-            weights_only=lowering is Lowering.WEIGHTS_ONLY,
+            weights_only=recipe.runtime.weights_only(recipe),
             lowers_fp32=recipe.runtime.lowers_fp32,
             has_full_range=lowering is Lowering.DYNAMIC and recipe.target.isa is None,
             opt=bench_inputs.optima(recipe)[0],

@@ -51,6 +51,11 @@ class Auto(Runtime):
         """Return `tensorrt` for a GPU, where the section makes TensorRT a candidate."""
         return () if target.device == "cpu" else ("tensorrt",)
 
+    def weights_only(self, recipe: RecipeView) -> bool:
+        """Say whether the recipe's precision is that of the weights alone for every candidate."""
+        names = self.candidates(recipe)
+        return all(registry.find(name).weights_only(recipe.as_run_by(name)) for name in names)
+
     def not_verified(self, recipe: RecipeView) -> str | None:
         """Return what nobody knows about the recipe's Triton image for one of the candidates."""
         views = ((registry.find(name), recipe.as_run_by(name)) for name in self.candidates(recipe))

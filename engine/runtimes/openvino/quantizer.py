@@ -30,6 +30,9 @@ _KINDS = frozenset(
 )
 _ROUNDING = "FakeQuantize"
 """The operator that rounds an activation to one of 256 values."""
+_DECOMPRESSING = frozenset({"Convert", "Multiply", "Reshape", "Subtract"})
+"""The operators between a weight in 8 bits and the operator that reads it."""
+_INSTEAD = "build it with precision: fp32, or use runtime: onnxruntime"
 _SWITCH = "recipe_switch_"
 """The beginning of the names of the inputs of `Switched` that say whether an activation is rounded."""
 
@@ -79,8 +82,45 @@ def quantized(
             raise UnfitModelError(
                 "NNCF cannot quantize this model",
                 reasons.facts(error),
-                "build it with precision: fp32, or use runtime: onnxruntime",
+                _INSTEAD,
             ) from error
+
+
+def with_weights(model: openvino.Model, kept: Collection[str] = ()) -> tuple[openvino.Model, dict[str, int]]:
+    """Return a model whose stored weights are in int8, and the number of its operators that read them, by kind.
+
+    A weight has a scale and a zero point per output channel. The operators named in `kept` keep their weights. While
+    the model runs, OpenVINO rounds activations to int8 on CPUs with kernels for it, with a scale for each 32 numbers of
+    a row: its default, as Triton's backend passes no other. Raises UnfitModelError where NNCF cannot compress a model.
+    """
+    read = {str(node.get_friendly_name()): node.get_type_name() for node in model.get_ops() if _reads_weights(node)}
+    with _alone():
+        import nncf
+
+        ignored = nncf.IgnoredScope(names=[name for name in read if name in kept])
+        try:
+            model = nncf.compress_weights(model, mode=nncf.CompressWeightsMode.INT8_ASYM, ignored_scope=ignored)
+        except Exception as error:  # RuntimeError and NNCF's own errors
+            raise UnfitModelError("NNCF cannot compress this model", reasons.facts(error), _INSTEAD) from error
+    quantized = [node for node in model.get_ops() if has_stored_codes(node)]
+    return model, dict(sorted(Counter(node.get_type_name() for node in quantized).items()))
+
+
+def _reads_weights(node: openvino.Node) -> bool:
+    return node.get_type_name() in {*_KINDS, "Gather"}
+
+
+def has_stored_codes(node: openvino.Node) -> bool:
+    """Tell whether an operator reads a stored tensor of 8 bits, which its scales bring back to floating point."""
+    if not _reads_weights(node):
+        return False
+    for value in node.input_values():
+        source = value.get_node()
+        while source.get_type_name() in _DECOMPRESSING:
+            source = source.input_value(0).get_node()
+        if source.get_type_name() == "Constant" and source.get_element_type().get_type_name() in {"i8", "u8"}:
+            return True
+    return False
 
 
 def _is_transformer(model: openvino.Model) -> bool:

@@ -91,3 +91,8 @@ def test_everything_that_a_candidate_depends_on_is_a_dependency(name):
     assert set(EXECUTION.code_to_serve) >= set(own.code_to_serve)
     assert set(EXECUTION.package_tools) >= set(own.by.package_tools())
     assert set(AUTO.latency_facts(EXECUTION)) >= set(own.by.latency_facts(own))
+
+
+def test_weights_alone_are_those_of_every_candidate():
+    assert AUTO.weights_only(recipe(quantize={"weights_only": True}))
+    assert not AUTO.weights_only(recipe())

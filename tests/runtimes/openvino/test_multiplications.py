@@ -38,6 +38,14 @@ def test_quantized_products_count_as_int8(tmp_path):
     assert multiplications.multiplications(small, {"x": X}) == {"int8": 3 * (64 * 128 + 128 * 4)}
 
 
+def test_products_with_weights_in_int8_alone_name_both_precisions(tmp_path):
+    small, counts = quantizer.with_weights(layers(tmp_path))
+    assert counts == {"MatMul": 2}
+    [(name, count)] = multiplications.multiplications(small, {"x": X}).items()
+    assert name.endswith(" with int8 weights")
+    assert count == 3 * (64 * 128 + 128 * 4)
+
+
 def test_products_of_constants_are_computed_once_and_do_not_count(tmp_path):
     nodes = [helper.make_node("MatMul", ["t", "w"], ["k"]), helper.make_node("MatMul", ["x", "k"], ["y"])]
     weights = [graphs.weight("t", 64, 32), graphs.weight("w", 32, 16)]

@@ -50,6 +50,18 @@ def test_int8_reads_samples_and_the_machine_and_fp32_reads_neither():
     assert (calibrated.samples.uri, calibrated.limit, calibrated.profiles) == ("/train.jsonl", 9, ())
 
 
+def test_weights_alone_need_no_samples_and_the_recipe_of_before_has_the_options_of_before():
+    alone, plain = OpenvinoBuild.for_recipe(recipe(quantize={"weights_only": True})), OpenvinoBuild.for_recipe(recipe())
+    assert alone.weights_only
+    assert (alone.inputs_used(), alone.facts_used()) == (("checked",), ())
+    assert "nncf" in alone.tools_used()
+    assert OpenvinoBuild.for_recipe(recipe(quantize={"weights_only": False})) == plain
+    assert OpenvinoBuild.for_recipe(recipe("bf16", quantize={"weights_only": True})) == OpenvinoBuild()
+    assert alone.options().keys() - plain.options().keys() == {"weights_only"}
+    assert Validate.for_recipe(recipe(quantize={"weights_only": True})).weights_only
+    assert not Validate.for_recipe(recipe()).weights_only
+
+
 def test_triton_joins_no_requests_for_its_openvino_backend_which_has_a_name_and_no_platform():
     for size in (None, 0, 8):
         refused = registry.find("openvino").unsupported(recipe(package={"triton": {"max_batch_size": size}}))
