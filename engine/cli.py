@@ -55,11 +55,12 @@ def main(argv: Sequence[str] | None = None) -> NoReturn:
         if _DEBUG in words:
             raise
         code = _failed(error)
-    if argv is not None:
-        from engine.system import interrupts
+    finally:
+        if argv is not None:  # the program itself ends, and until then an interruption changes nothing
+            from engine.system import interrupts
 
-        interrupts.restore()
-    else:
+            interrupts.restore()
+    if argv is None:
         _write_what_is_left()
         if _REMOTE in sys.modules:
             _end_without_clean_up(code)

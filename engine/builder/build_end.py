@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
@@ -32,7 +33,10 @@ _NOT_VOUCHED = "is from an earlier build, and this build does not vouch for it"
 
 
 def announce(
-    events: Iterable[Event], store: Store, on_event: Callable[[Event], None], whole: Callable[[Finished], Finished]
+    events: Generator[Event, None, None],
+    store: Store,
+    on_event: Callable[[Event], None],
+    whole: Callable[[Finished], Finished],
 ) -> Finished:
     """Hand all events on, each in the thread that waits, and return the last one.
 
@@ -41,7 +45,8 @@ def announce(
     if store.tier is not None:
         store.tier.watch(on_event)
     last: Finished | None = None
-    with file_lock.announcing(lambda text: on_event(Noticed(text))):
+    # Closed here: where `on_event` raises, the traceback would keep the build and its workers.
+    with contextlib.closing(events), file_lock.announcing(lambda text: on_event(Noticed(text))):
         for event in events:
             last = whole(event) if isinstance(event, Finished) else None
             on_event(last or event)

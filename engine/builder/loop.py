@@ -48,7 +48,9 @@ _STARTABLE = (State.STARTABLE, State.STARTABLE_ALONE)
 _WORKING = (State.READY, *_STARTABLE, State.RUNNING, State.LOCKED_ELSEWHERE)
 
 
-def run(variants: Sequence[PlannedVariant], lookup: Lookup, executor: Executor, options: Options) -> Iterator[Event]:
+def run(
+    variants: Sequence[PlannedVariant], lookup: Lookup, executor: Executor, options: Options
+) -> Generator[Event, None, None]:
     """Build all variants, each common job once; the last event has the state of the build.
 
     Closes the executor. If the user interrupts the build, all workers are ended, and no unfinished output is left.

@@ -11,12 +11,13 @@ from typing import Any
 
 SCHEMA = "recipe.schema.json"
 """The name of the file beside a recipe that holds the JSON Schema for editors."""
-_ORDER = (
+ORDER = (
     "name", "model", "target", "precision", "quantize", "calibrate", "preprocess", "profiles", "generate",
     "validate", "bench", "package",
 )  # fmt: skip
+"""The sections of a recipe in the order in which they are written."""
 _WIDTH = 110
-_BEHIND = 46
+BEHIND = 46
 """The column of a comment that stands behind a field."""
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_./+-]*")
 _WORDS = {"y", "n", "yes", "no", "on", "off", "true", "false", "null"}
@@ -69,14 +70,14 @@ def recipe_text(draft: Draft) -> str:
     """Return the text of a draft's recipe, which begins with the modeline for editors."""
     lines = [f"# yaml-language-server: $schema={SCHEMA}"]
     for about in draft.about:
-        lines += _comment(about)
-    names = sorted(draft.fields, key=lambda name: _ORDER.index(name) if name in _ORDER else len(_ORDER))
+        lines += comment_lines(about)
+    names = sorted(draft.fields, key=lambda name: ORDER.index(name) if name in ORDER else len(ORDER))
     for name in names:
-        lines += ["", *_section(name, draft.fields[name], draft.comments)]
+        lines += ["", *field_lines((name,), draft.fields[name], draft.comments)]
     if draft.unmapped:
         lines += ["", "# No field of a recipe stands for:"]
         for each in draft.unmapped:
-            lines += _comment(f"- {each}", hanging="  ")
+            lines += comment_lines(f"- {each}", hanging="  ")
     return "\n".join(lines) + "\n"
 
 
@@ -97,22 +98,22 @@ def flow(value: object) -> str:
     return scalar(value)
 
 
-def _section(path: str, value: Any, comments: Mapping[str, str], indent: int = 0) -> Iterator[str]:
+def field_lines(path: tuple[str, ...], value: Any, comments: Mapping[str, str], indent: int = 0) -> Iterator[str]:
     """Yield the lines of a field; a mapping at the top, or one that is long or has comments, takes several lines."""
-    margin, name = " " * indent, scalar(path.rpartition(".")[2])
-    comment, line = _cleaned(comments.get(path, "")), f"{margin}{name}: {flow(value)}"
-    inner = any(each.startswith(f"{path}.") for each in comments)
+    margin, name, dotted = " " * indent, scalar(path[-1]), ".".join(path)
+    comment, line = _cleaned(comments.get(dotted, "")), f"{margin}{name}: {flow(value)}"
+    inner = any(each.startswith(f"{dotted}.") for each in comments)
     is_long = len(line) > _WIDTH
     block = isinstance(value, Mapping) and bool(value) and (indent == 0 or inner or is_long)
     listed = isinstance(value, list) and bool(value) and (is_long or any(isinstance(each, Mapping) for each in value))
-    if not block and not listed and comment and len(f"{line:<{_BEHIND}}  # {comment}") <= _WIDTH:
-        yield f"{line:<{_BEHIND}}  # {comment}"
+    if not block and not listed and comment and len(f"{line:<{BEHIND}}  # {comment}") <= _WIDTH:
+        yield f"{line:<{BEHIND}}  # {comment}"
         return
-    yield from (f"{margin}{each}" for each in _comment(comment) if comment)
+    yield from (f"{margin}{each}" for each in comment_lines(comment) if comment)
     if block:
         yield f"{margin}{name}:"
         for key, each in value.items():
-            yield from _section(f"{path}.{key}", each, comments, indent + 2)
+            yield from field_lines((*path, key), each, comments, indent + 2)
     elif listed:
         yield f"{margin}{name}:"
         yield from (f"{margin}  - {flow(each)}" for each in value)
@@ -120,7 +121,7 @@ def _section(path: str, value: Any, comments: Mapping[str, str], indent: int = 0
         yield line
 
 
-def _comment(text: str, hanging: str = "") -> list[str]:
+def comment_lines(text: str, hanging: str = "") -> list[str]:
     """Return a text as lines of comments."""
     return [
         f"# {line}"

@@ -110,3 +110,21 @@ def test_what_moves_and_waits_for_locks_are_events_and_the_last_one_is_whole(tmp
 def test_a_build_without_a_last_event_is_a_fault_of_this_program(tmp_path):
     with pytest.raises(AssertionError, match="without its last event"):
         announce(loop(Noticed("one")), Store(tmp_path / "cache"), [].append, whole)
+
+
+def test_a_loop_ends_at_once_where_its_reader_fails_though_the_error_is_kept(tmp_path):
+    ends = []
+
+    def endless():
+        try:
+            while True:
+                yield Noticed("one")
+        finally:
+            ends.append("closed")
+
+    def fail(_):
+        raise BrokenPipeError
+
+    with pytest.raises(BrokenPipeError) as kept:
+        announce(endless(), Store(tmp_path / "cache"), fail, whole)
+    assert (ends, kept.type) == (["closed"], BrokenPipeError)

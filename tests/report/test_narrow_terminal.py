@@ -14,7 +14,7 @@ from engine import commands
 from engine.client import timed_requests
 from engine.client.figures import QueryFigures
 from engine.commands import loadtest, query
-from engine.system import streams
+from engine.system import interrupts, streams
 
 COLUMNS = 80
 NAME = "name: sentiment-of-film-reviews-${precision}-${profiles.0.sequence.opt}\n"
@@ -88,7 +88,10 @@ def test_the_tables_of_other_commands_fit(folder, eighty, monkeypatch):
     too_wide = {}
     for command, words in TABLES.items():
         arguments = commands.parse(command.split())
-        assert arguments.run(arguments) == 0
+        try:
+            assert arguments.run(arguments) == 0
+        finally:
+            interrupts.restore()  # as the end of the program does
         lines = eighty()
         text = " ".join(" ".join(lines).split())
         assert words in text, command

@@ -16,6 +16,7 @@ from safetensors.numpy import save_file
 
 from engine import snapshot
 from engine.commands import parse
+from engine.system import interrupts
 
 
 @dataclass(frozen=True)
@@ -68,7 +69,10 @@ def build(*words: str, to: str = "fetch") -> Build:
         answer = snapshot.answer(argv[1:])
         if not isinstance(answer, int):
             arguments = parse(argv)
-            code = int(arguments.run(arguments))
+            try:
+                code = int(arguments.run(arguments))
+            finally:
+                interrupts.restore()  # as the end of the program does
         else:
             code = answer
     changed = tuple(answer.names) if isinstance(answer, snapshot.ChangedFiles) else ()

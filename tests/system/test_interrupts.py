@@ -11,6 +11,7 @@ from engine.system import interrupts
 
 @pytest.fixture(autouse=True)
 def installed():
+    interrupts.restore()  # whatever has run in this process before
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     assert interrupts.install()
     yield
