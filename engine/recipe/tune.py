@@ -100,5 +100,5 @@ class Tune(RecipePart):
     @property
     def objective(self) -> tuple[str, Mapping[str, int]]:
         """The figure that the search is for, and the sizes of axes at which it is measured, as far as they are said."""
-        [objective] = {**(self.minimize or {}), **(self.maximize or {})}.items()
-        return objective
+        stated: Mapping[str, Mapping[str, int]] = self.minimize or self.maximize or {}
+        return next(iter(stated.items()))

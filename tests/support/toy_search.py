@@ -74,7 +74,8 @@ class ToyTrials:
         )  # fmt: skip
         return RaceRow(
             runtime="toy", shape={"batch": 1}, rows=1, instances=1, threads=1, p50_ms=own, p95_ms=own, p99_ms=own,
-            rows_per_s=1e3 / own, intervals={}, rounds=10, was_cut=cut is not None and 1 / lead > cut, leads=leads,
+            rows_per_s=1e3 / own, rounds=10, mean_ms=own, runs=10, noise=0.0, via="in-process", ours=is_first, ratio_to={},
+             was_cut=cut is not None and 1 / lead > cut, leads=leads,
         )  # fmt: skip
 
     def _made(self, figures):

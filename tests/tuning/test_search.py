@@ -218,4 +218,6 @@ def read(output):
     """Return the keys of the jobs that ran, and the result of a search that has ended."""
     lines = output.splitlines()
     results = [json.loads(line.removeprefix("result ")) for line in lines if line.startswith("result ")]
-    return [line.split()[1] for line in lines if line.startswith("ran ") and len(line.split()) == 2], next(iter(results), None)
+    return [line.split()[1] for line in lines if line.startswith("ran ") and len(line.split()) == 2], next(
+        iter(results), None
+    )
