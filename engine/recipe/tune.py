@@ -43,6 +43,17 @@ _Smallest = Literal["size", "p50_ms", "p95_ms"]
 _Largest = Literal["throughput"]
 _Sizes = Annotated[Mapping[Text, Size], Field(max_length=256)]
 _One = Field(min_length=1, max_length=1)
+
+
+def _schema(names: Any) -> WithJsonSchema:
+    """Return the JSON Schema of an objective: its name, or a mapping of the name to sizes."""
+    sizes = {"type": "object", "additionalProperties": {"type": "integer", "minimum": 1}}
+    mapping = {"type": "object", "properties": dict.fromkeys(get_args(names), sizes), "additionalProperties": False}
+    return WithJsonSchema(
+        {"anyOf": [{"enum": list(get_args(names))}, {**mapping, "minProperties": 1, "maxProperties": 1}]}
+    )
+
+
 _Duration = Annotated[
     float, BeforeValidator(_seconds), WithJsonSchema({"type": "string", "pattern": "^[0-9.]+ *[smh]$"})
 ]
@@ -80,8 +91,8 @@ class Tune(RecipePart):
     """The seconds of all jobs of the search, by their records, after which no further trial begins."""
     trials: Size | None = None
     """The most trials; None stands for the default where there is no budget."""
-    minimize: Annotated[Mapping[_Smallest, _Sizes], _by_name(_Smallest), _One] | None = None
-    maximize: Annotated[Mapping[_Largest, _Sizes], _by_name(_Largest), _One] | None = None
+    minimize: Annotated[Mapping[_Smallest, _Sizes], _by_name(_Smallest), _One, _schema(_Smallest)] | None = None
+    maximize: Annotated[Mapping[_Largest, _Sizes], _by_name(_Largest), _One, _schema(_Largest)] | None = None
     subject_to: TuneBounds = TuneBounds.model_construct()
     over: Annotated[Mapping[Text, _Values], Field(max_length=64)] = {}
     """The path of a field, as `--set` takes it -> the values that are tried; empty for what the runtimes offer."""
@@ -100,5 +111,5 @@ class Tune(RecipePart):
     @property
     def objective(self) -> tuple[str, Mapping[str, int]]:
         """The figure that the search is for, and the sizes of axes at which it is measured, as far as they are said."""
-        stated: Mapping[str, Mapping[str, int]] = self.minimize or self.maximize or {}
-        return next(iter(stated.items()))
+        stated = [*(self.minimize or {}).items(), *(self.maximize or {}).items()]
+        return stated[0]

@@ -46,9 +46,9 @@ class Objective:
         if figure == THROUGHPUT:
             usual = {axis: size for axis, size in usual.items() if axis != _ROWS}
         least = dict(tune.subject_to.stated(*_ACCURACIES))
-        for name, asked in least.items():
+        for name, value in least.items():
             own = getattr(loaded.recipe.validation, name)
-            least[name] = max(asked, asked if own is None or own.at_least is None else own.at_least)
+            least[name] = max(value, value if own is None or own.at_least is None else own.at_least)
         return cls(figure, {**usual, **sizes}, least, tune.subject_to.stated(*_LIMITS))
 
     @property

@@ -35,7 +35,7 @@ class Proposals:
         self._space = space
         self._seen: set[str] = set()
         self._rest = space.every()
-        self._told: list[tuple[float, Choices]] = []
+        self._costs: list[tuple[float, Choices]] = []
 
     def __iter__(self) -> Iterator[tuple[Point, Choices | None]]:
         """Yield every point once, with the choices to tell the answer of; None for a point outside the space."""
@@ -46,15 +46,15 @@ class Proposals:
             if (point := self._new(choices)) is not None:
                 yield point, choices
         while True:
-            found = self._sampled() or self._near() or self._next()
-            if found is None:
+            proposal = self._sampled() or self._near() or self._next()
+            if proposal is None:
                 return
-            yield found
+            yield proposal
 
     def tell(self, choices: Choices | None, cost: float) -> None:
         """Tell the sampler how good a point is: the smaller the cost, the better."""
         if choices is not None:
-            self._told.append((cost, choices))
+            self._costs.append((cost, choices))
             self._study.enqueue_trial(dict(choices))
             trial = self._study.ask()
             self._chosen(trial)
@@ -78,7 +78,7 @@ class Proposals:
 
     def _near(self) -> tuple[Point, Choices] | None:
         """Return a new point that differs in one knob from the best point that has such a neighbour."""
-        for _, best in sorted(self._told, key=lambda told: told[0]):
+        for _, best in sorted(self._costs, key=lambda each: each[0]):
             for name, count in self._space.counts(best).items():
                 for index in range(count):
                     choices = {**best, name: index}

@@ -79,7 +79,7 @@ class Search:
             in_turn = 0
             row = self._timed(self._row(built))
             self.rows.append(row)
-            proposals.tell(choices, self._told(row))
+            proposals.tell(choices, self._cost_of(row))
             self.on_row(row)
         return self.result(self._finals())
 
@@ -167,7 +167,7 @@ class Search:
         self.seconds += sum(fresh.values())
         return round(sum(fresh.values()), 3)
 
-    def _told(self, row: TrialRow) -> float:
+    def _cost_of(self, row: TrialRow) -> float:
         """Return the cost that the sampler is told: a trial that keeps all bounds is better than any other one."""
         if row.state == "failed":
             return _FAILED
