@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 CUT = 1.25
 """A trial that is surely so many times slower than the baseline is timed no further."""
 _FINALISTS = 4
+_SAMPLES = ("sample", "tensors")
+"""The kinds of cases that are samples of the user's; others are made of these, or of random numbers."""
 _REFUSED, _FAILED, _MISSED = 1e9, 1e8, 1e6
 """The costs of points without a figure; a missed bound costs more, the further it is missed."""
 _MOST_REFUSED = 1000
@@ -86,7 +88,7 @@ class Search:
     def result(self, finals: Sequence[TrialRow] = ()) -> TuneResult:
         """Return the result so far; without the last race, nothing is chosen."""
         chosen, why = self._choice(finals) if finals else (None, "")
-        fewest = min((row.samples for row in self.rows if row.samples), default=ENOUGH_SAMPLES)
+        fewest = min((row.samples for row in self.rows if row.accuracies), default=ENOUGH_SAMPLES)
         few = f"validated on {fewest} samples: with fewer than {ENOUGH_SAMPLES}, they say little about other inputs"
         return TuneResult(
             recipe=self.recipe,
@@ -117,7 +119,7 @@ class Search:
             why="" if error is None else error.what,
             accuracies={} if accuracy is None else _accuracies(accuracy),
             mean_cosine=None if cosine is None else cosine.mean,
-            samples=0 if accuracy is None else accuracy.cases,
+            samples=0 if accuracy is None else sum(accuracy.kinds.get(kind, 0) for kind in _SAMPLES),
             size=built.size,
             seconds=self._count(built.records.values()),
         )

@@ -55,7 +55,7 @@ class ToyTrials:
         records = self._records(Prepare(), self._made(figures))
         worst = {"high": 1.0, "low": 0.95, "lowest": 0.8}[figures.precision]
         cosine = Worst(worst=worst, mean=(1 + worst) / 2, sample="a", text="")
-        accuracy = AccuracyReport(cases=64, kinds={}, random=False, cosine=cosine)
+        accuracy = AccuracyReport(cases=70, kinds={"sample": 64, "batched": 6}, random=False, cosine=cosine)
         error = JudgementError(f"cosine {worst} is below {BOUND}") if worst < BOUND else None
         size = {"high": 400, "low": 100, "lowest": 50}[figures.precision]
         return self._built(point, "planned", error=error, records=records, accuracy=accuracy, size=size)
