@@ -48,10 +48,9 @@ _One = Field(min_length=1, max_length=1)
 def _schema(names: Any) -> WithJsonSchema:
     """Return the JSON Schema of an objective: its name, or a mapping of the name to sizes."""
     sizes = {"type": "object", "additionalProperties": {"type": "integer", "minimum": 1}}
-    mapping = {"type": "object", "properties": dict.fromkeys(get_args(names), sizes), "additionalProperties": False}
-    return WithJsonSchema(
-        {"anyOf": [{"enum": list(get_args(names))}, {**mapping, "minProperties": 1, "maxProperties": 1}]}
-    )
+    mapping = {"type": "object", "propertyNames": {"enum": list(get_args(names))}, "additionalProperties": sizes}
+    one = {"minProperties": 1, "maxProperties": 1}
+    return WithJsonSchema({"anyOf": [{"enum": list(get_args(names))}, {**mapping, **one}]})
 
 
 _Duration = Annotated[

@@ -33,9 +33,9 @@ class Space:
         """Return the points among `tune.over`; without it, what the runtimes offer that the target can have."""
         recipe = loaded.recipe
         if recipe.tune is not None and recipe.tune.over:
-            said = {path: knobs.value_at(recipe, path) for path in recipe.tune.over}
-            values = {path: knobs.first(said[path], each) for path, each in recipe.tune.over.items()}
-            return cls(tuple(Knob(path, each, written=each[0] == said[path]) for path, each in values.items()))
+            own = {path: knobs.value_at(recipe, path) for path in recipe.tune.over}
+            values = {path: knobs.first(own[path], each) for path, each in recipe.tune.over.items()}
+            return cls(tuple(Knob(path, each, written=each[0] == own[path]) for path, each in values.items()))
         shapes = [] if objective.chooses_rows else [objective.sizes]
         offered = search_space.of_recipe(recipe, shapes=shapes, cpus=cpu.physical_cores())
         return cls(tuple(each for each in offered if objective.chooses_rows or each.of == "model"))

@@ -37,7 +37,7 @@ BOUND = 0.9
 
 
 class ToyTrials:
-    """The builds of a search, in memory or, with a folder, as jobs; `ran` has the key of each job that ran, in order."""
+    """The builds of a search, in memory or, with a folder, as jobs; `ran` has the keys of the jobs that ran."""
 
     noise = 0.02
     """How far the interval of a lead reaches to both sides."""
@@ -74,8 +74,8 @@ class ToyTrials:
         )  # fmt: skip
         return RaceRow(
             runtime="toy", shape={"batch": 1}, rows=1, instances=1, threads=1, p50_ms=own, p95_ms=own, p99_ms=own,
-            rows_per_s=1e3 / own, rounds=10, mean_ms=own, runs=10, noise=0.0, via="in-process", ours=is_first, ratio_to={},
-             was_cut=cut is not None and 1 / lead > cut, leads=leads,
+            rows_per_s=1e3 / own, rounds=10, mean_ms=own, runs=10, noise=0.0, via="in-process", ours=is_first,
+            ratio_to={}, was_cut=cut is not None and 1 / lead > cut, leads=leads,
         )  # fmt: skip
 
     def _made(self, figures):
