@@ -129,7 +129,8 @@ class Search:
         if row.state != "validated":
             return row
         baseline = next((each for each in self.rows if each.figures), None)
-        timed = self._race([row] if baseline is None else [baseline, row], cut=CUT)[-1]
+        cut = None if self.objective.figure == SIZE else CUT  # a small model may be slow
+        timed = self._race([row] if baseline is None else [baseline, row], cut=cut)[-1]
         over = {} if timed.state == "failed" else self.objective.over(timed)
         why = ", ".join(f"{name} is {share:.0%} over its bound" for name, share in over.items())
         return replace(timed, state="missed", why=why) if over else timed
@@ -155,7 +156,7 @@ class Search:
         times = {P50: raced.p50_ms, P95: raced.p95_ms, "p99_ms": raced.p99_ms, THROUGHPUT: raced.rows_per_s}
         return replace(
             row,
-            state="cut" if raced.was_cut else row.state,
+            state="cut" if raced.was_cut else "validated",
             figures=times,
             lead=ratio,
             interval=None if lead is None else lead.interval,
@@ -178,7 +179,7 @@ class Search:
 
     def _finals(self) -> list[TrialRow]:
         """Time the best trials once more, all rounds, in turns with the recipe as it is written or else the best."""
-        kept = [row for row in self.rows if row.state == "validated" and row.cost is not None]
+        kept = [row for row in self.rows if row.state in ("validated", "cut") and row.cost is not None]
         best = sorted(kept, key=lambda row: (row.cost or 0.0, row.number))[:_FINALISTS]
         written = [row for row in kept if not row.point]
         finalists = [*written, *(row for row in best if row.point)]

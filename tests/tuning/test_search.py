@@ -127,6 +127,19 @@ def test_the_recipe_stays_where_no_other_trial_leads_beyond_the_noise(monkeypatc
     assert "no more than the noise" in result.why
 
 
+def test_a_slow_trial_is_cut_but_not_where_the_size_counts(monkeypatch):
+    monkeypatch.setattr("toy_search.BOUND", 0.0)
+    monkeypatch.setattr(
+        "search_steps.Figures.milliseconds", property(lambda self: 9.0 if self.precision == "low" else 1.0)
+    )
+    limits = Objective("p95_ms", {"batch": 1}, {}, {"size": 300})
+    small = Objective("size", {"batch": 1}, {}, {})
+    assert search(ToyTrials(), most=2, objective=small).run().trials[1].state == "validated"
+    slow = search(ToyTrials(), most=2, objective=limits).run()
+    assert [row.state for row in slow.trials] == ["missed", "cut"]
+    assert slow.chosen == 2, "a slow trial that keeps the bounds is better than none"
+
+
 def test_the_smallest_model_needs_no_lead_in_time():
     objective = Objective("size", {"batch": 1}, {"cosine": BOUND}, {})
     result = search(ToyTrials(), most=12, objective=objective).run()
