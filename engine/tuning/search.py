@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 CUT = 1.25
 """A trial that is surely so many times slower than the baseline is timed no further."""
 _FINALISTS = 4
+_KEPT = ("validated", "cut")
+"""The states of trials that keep all bounds."""
 _SAMPLES = ("sample", "tensors")
 """The kinds of cases that are samples of the user's; others are made of these, or of random numbers."""
 _REFUSED, _FAILED, _MISSED = 1e9, 1e8, 1e6
@@ -179,7 +181,7 @@ class Search:
 
     def _finals(self) -> list[TrialRow]:
         """Time the best trials once more, all rounds, in turns with the recipe as it is written or else the best."""
-        kept = [row for row in self.rows if row.state in ("validated", "cut") and row.cost is not None]
+        kept = [row for row in self.rows if row.state in _KEPT and row.cost is not None]
         best = sorted(kept, key=lambda row: (row.cost or 0.0, row.number))[:_FINALISTS]
         written = [row for row in kept if not row.point]
         finalists = [*written, *(row for row in best if row.point)]
@@ -187,7 +189,7 @@ class Search:
 
     def _choice(self, finals: Sequence[TrialRow]) -> tuple[int | None, str]:
         """Return the number of the chosen trial, and why: the recipe as it is written stays unless one surely leads."""
-        kept = [row for row in finals if row.state == "validated" and not self.objective.over(row)]
+        kept = [row for row in finals if row.state in _KEPT and not self.objective.over(row)]
         best = min(kept, key=lambda row: (row.cost or 0.0, row.number), default=None)
         if best is None:
             return None, "no trial kept the bounds in the last race"
