@@ -19,5 +19,12 @@ TABLE = (
             needs=RUNTIMES),
     nothing("a budget of bench measures nothing again", S, recipe("{batch: 2}]", "{batch: 2, budget: {p50_ms: 999}}]"),
             needs=RUNTIMES),
+    changes("int8 in the weights alone", S, recipe("target: {runtime: auto}\n",
+            "target: {runtime: auto}\nprecision: int8\nquantize: {weights_only: true}\n"),
+            causes={"openvino-build": ("options.precision", "options.weights_only", "tools.nncf"),
+                    "quantize": ("recipe.precision", "recipe.quantize.weights_only")},
+            spreads="validate measure-runtimes choose-runtime bench package", needs=RUNTIMES),
+    nothing("weights alone beside fp32, which has none in int8", S, recipe("target: {runtime: auto}\n",
+            "target: {runtime: auto}\nquantize: {weights_only: true}\n"), needs=RUNTIMES),
     nothing("a comment in the recipe", S, recipe("name: net\n", "name: net  # a network\n"), needs=RUNTIMES),
 )  # fmt: skip
