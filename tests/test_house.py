@@ -111,6 +111,7 @@ _SEEN_THROUGH = {
     "client": ("e2e/test_loadtest.py", "lines, loads and figures against a server that answers"),
     "cluster": ("builder/executors/test_executor.py", "whole builds on nodes; on Ray with --whole"),
     "commands": ("e2e/test_query.py", "command lines need a process: each has its file in e2e/"),
+    "tuning": ("tuning/test_search.py", "objective, proposals and races are parts of one search"),
     "feasibility": ("feasibility/test_infeasible.py", "a table of what is refused, over all of the room"),
     "feasibility/triton": ("feasibility/test_overrides.py", "a table of what is refused, over all of the room"),
     "gpus": ("gpus/test_catalogue.py", "names and figures of each GPU"),

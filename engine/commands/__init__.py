@@ -31,6 +31,7 @@ COMMANDS = (
     "query",
     "loadtest",
     "prove",
+    "tune",
     "logs",
     "layers",
     "bisect",

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from engine.errors import RecipeError
-from engine.feasibility import bench, precision, serving, shapes, target
+from engine.feasibility import bench, precision, serving, shapes, target, tune
 from engine.recipe import supported
 from engine.runtimes import registry
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 def check(loaded: LoadedRecipe) -> None:
     """Raise RecipeError where the recipe asks for something that the target cannot do, or that no step supports yet."""
     _each(loaded, _check)
+    tune.check(loaded)
 
 
 def check_model(loaded: LoadedRecipe, facts: ModelFacts) -> None:

@@ -51,6 +51,10 @@ FIELDS: Mapping[str, Mapping[str, FieldMeaning]] = {
         "hermetic": _about("Whether a job fails that reads anything which no row of its key covers."),
         "runtimes": _about("Options of runtimes from other packages, by the name of the runtime."),
         "steps": _about("Options of steps from other packages, by the name of the step."),
+        "tune": _about(
+            "What `recipe tune` searches for; a build does not read it.",
+            {"minimize": {"p95_ms": {"batch": 1, "sequence": 128}}, "subject_to": {"cosine": 0.99}, "trials": 40},
+        ),
         "extends": _about("The path of the parent recipe, whose fields are taken over.", "base.yaml"),
         "abstract": _about("Whether other recipes extend the file, which makes no package of its own."),
         "recipe": _about("The version of the recipe language.", 1),
@@ -185,6 +189,31 @@ FIELDS: Mapping[str, Mapping[str, FieldMeaning]] = {
             ["encoder.layer.0", "encoder.layer.*.output.dense"],
         ),
         "fp16": _about("Layers that stay in fp16, for int8, fp8 and int4 on a GPU.", ["encoder.layer.0"]),
+    },
+    "Tune": {
+        "budget": _about("The seconds of all jobs of the search, by their records.", "10m"),
+        "trials": _about("The number of trials. By default 40, without a budget.", 40),
+        "minimize": _about(
+            "The figure that shall be small: size, p50_ms, p95_ms or p99_ms, at sizes of the inputs.",
+            {"p95_ms": {"batch": 1, "sequence": 128}},
+            "size",
+        ),
+        "maximize": _about("The figure that shall be large: rows per second.", "throughput"),
+        "subject_to": _about("The bounds that the result keeps.", {"cosine": 0.99, "p95_ms": 20}),
+        "over": _about(
+            "Paths of fields, each with the values to try. By default what the runtimes of the target offer.",
+            {"target.runtime": ["onnxruntime", "openvino"], "precision": ["fp32", "int8"]},
+        ),
+    },
+    "TuneBounds": {
+        "cosine": _about("The least cosine to the original's outputs, of the worst sample, -1 to 1.", 0.99),
+        "agreement": _about("The least share of samples with the same answer, 0 to 1.", 0.98),
+        "rank": _about("The least correlation of ranks with the original, -1 to 1.", 0.99),
+        "metric": _about("The least accuracy on labelled samples, 0 to 1.", 0.9),
+        "p50_ms": _about("The greatest median latency in milliseconds.", 10),
+        "p95_ms": _about("The greatest p95 in milliseconds.", 20),
+        "p99_ms": _about("The greatest p99 in milliseconds.", 30),
+        "size": _about("The greatest size of the built model.", "40MB"),
     },
     "Generate": {
         "max_new_tokens": _about("The largest number of tokens in an answer.", 64),

@@ -48,6 +48,7 @@ from engine.recipe.sections import (
     Validation,
 )
 from engine.recipe.shape_values import ShapeValues
+from engine.recipe.tune import Tune
 from engine.recipe.values import Precision, Profile, RecipePart, Rival
 from engine.runtimes import registry
 
@@ -271,6 +272,8 @@ class Recipe(RecipePart):
     package validates its options with a pydantic model of its own.
     """
     steps: Annotated[Mapping[Name, Mapping[str, Any]], Field(max_length=256)] = {}
+    tune: Annotated[Annotated[Tune, BuiltOnUse()] | None, Field(exclude=True)] = None
+    """What `recipe tune` searches for. It is excluded from what notes, locks and keys hold of a recipe."""
 
     @property
     def runtime(self) -> "Runtime":

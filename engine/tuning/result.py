@@ -33,7 +33,7 @@ class TrialRow(TypedReport):
     """The accuracies that can have bounds: `cosine`, of the worst sample, `agreement`, `rank` and `metric`."""
     mean_cosine: float | None = None
     samples: int = 0
-    """The number of samples that `validate` compared."""
+    """How many samples `validate` compared, without cases that are made of several, or of random numbers."""
     size: int | None = None
     """The bytes of the built model."""
     figures: Mapping[str, float] = field(default_factory=dict)

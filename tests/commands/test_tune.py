@@ -1,0 +1,84 @@
+"""`recipe tune` on a small model: trials, the front, the choice, and what ends a search before its first trial."""
+
+import json
+import re
+
+import pytest
+from models import checkpoint
+from program import Program
+
+RECIPE = """name: tiny
+model: {source: model, task: text-classification}
+profiles: [{batch: [1, 1, 4], sequence: [1, 8, 32]}]
+validate: {samples: samples.jsonl}
+package: {}
+"""
+OVER = "over: {precision: [fp32, int8]}"
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("project")
+    checkpoint(folder / "model", task="text-classification")
+    (folder / "pyproject.toml").write_text("")
+    (folder / "samples.jsonl").write_text('{"text": "good"}\n{"text": "not bad"}\n', "utf-8")
+    return Program(folder)
+
+
+@pytest.fixture
+def tune(project):
+    def write(text, more=""):
+        (project.folder / "r.yaml").write_text(f"{RECIPE}{more}tune: {text}\n", "utf-8")
+        return project
+
+    return write
+
+
+@pytest.mark.slow
+def test_a_search_names_its_front_and_its_choice_writes_it_and_finds_all_of_it_again(tune, project):
+    tune("{minimize: size, subject_to: {cosine: 0.5}, " + OVER + "}")
+    done = project("tune", "r.yaml", "--write", "tuned.yaml", expect=0)
+    assert "trial 1 of 40: as written: worst cosine 1.0000" in done.stdout
+    assert "trial 2 of 40: precision=int8: " in done.stdout
+    assert "chosen: precision=int8: its model has " in done.stdout
+    assert "warning: validated on 2 samples" in done.stdout
+    written = (project.folder / "tuned.yaml").read_text()
+    assert written.startswith("# Found by `recipe tune` of r.yaml: the smallest size; cosine at least 0.5.\n")
+    assert re.search("^precision: int8 +# found by the search$", written, re.MULTILINE)
+    assert "tune:" not in written
+    project("check", "tuned.yaml", expect=0)
+    again = json.loads(project("tune", "r.yaml", "--json", expect=0).stdout)
+    assert json.loads(project("tune", "r.yaml", "--json", expect=0).stdout) == again
+    assert [row["point"] for row in again["trials"]] == [{}, {"precision": "int8"}]
+    assert again["chosen"] == 2
+    tune("{minimize: size, subject_to: {size: 100B}, " + OVER + "}")
+    missed = project("tune", "r.yaml", expect=4)
+    assert "none of 2 trials keeps the bounds" in missed.stderr
+    assert "size: at most 0.0 MB is asked for; the best is" in missed.stderr
+
+
+def test_without_the_gpu_of_the_target_a_search_ends_before_its_first_trial(tune):
+    project = tune("{minimize: size}", "target: {device: T4, runtime: tensorrt}\nprecision: fp16\n")
+    done = project("tune", "r.yaml", expect=3)
+    assert "this machine has no T4 (sm_75)" in done.stderr
+    assert "trial 1" not in done.stdout
+
+
+def test_a_recipe_with_several_variants_needs_one_of_them(tune):
+    project = tune("{minimize: size}", "matrix: {precision: [fp32, int8]}\n")
+    done = project("tune", "r.yaml", expect=2)
+    assert "a search is of one variant, and r.yaml has 2" in done.stderr
+    assert "choose one: --only precision=fp32" in done.stderr
+
+
+def test_a_recipe_without_the_section_says_what_to_add(project):
+    (project.folder / "r.yaml").write_text(RECIPE, "utf-8")
+    done = project("tune", "r.yaml", expect=2)
+    assert "the recipe has no section `tune`" in done.stderr
+    assert "add `tune: {minimize: " in done.stderr
+
+
+def test_a_file_that_cannot_have_the_result_is_refused_before_the_search(tune):
+    project = tune("{minimize: size}")
+    assert "is not in the folder of r.yaml" in project("tune", "r.yaml", "--write", "model/x.yaml", expect=2).stderr
+    assert "`recipe tune` has not written it" in project("tune", "r.yaml", "--write", "r.yaml", expect=2).stderr
