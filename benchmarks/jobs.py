@@ -12,7 +12,7 @@ from pathlib import Path
 
 import program
 import trivial_jobs
-from peers import DOIT, DVC, MAKE, MAKE_R, NINJA, SNAKEMAKE, absent
+from build_tools import DOIT, DVC, MAKE, MAKE_R, NINJA, SNAKEMAKE, absent
 from timing import Took, cpu, duration, in_turns, machine, median, once, peak, ratio, table, times
 from trivial_jobs import ALONE, LOOP, OURS, Entry
 

@@ -10,7 +10,7 @@ import tempfile
 from pathlib import Path
 
 import program
-from peers import DOIT, DVC, MAKE, NINJA, SNAKEMAKE, Peer, Work, absent
+from build_tools import DOIT, DVC, MAKE, NINJA, SNAKEMAKE, Peer, Work, absent
 from timing import Contender, Took, duration, in_turns, least, machine, median, once, ratio, table, times
 
 PEERS = (MAKE, NINJA, DOIT, DVC, SNAKEMAKE)

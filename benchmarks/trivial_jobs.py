@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import program
-from peers import SNAKEMAKE, Peer, Work
+from build_tools import SNAKEMAKE, Peer, Work
 from timing import Contender, Took
 
 LOOP = "one loop in Python"

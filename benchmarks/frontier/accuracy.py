@@ -33,6 +33,11 @@ class Accuracy:
         """Whether the contender counts as a peer."""
         return min(self.mean, self.mean_in_batch) >= VALID
 
+    @property
+    def least(self) -> float:
+        """The worst cosine, alone or in a batch."""
+        return min(self.worst, self.worst_in_batch)
+
     def as_json(self) -> dict[str, float]:
         """Return the fields as JSON values."""
         return asdict(self)
