@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 import onnx
-import program
+import recipe_program as program
 from timing import machine, table
 
 sys.path.append(str(program.ROOT))

@@ -10,7 +10,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-import program
+import recipe_program as program
 import trivial_jobs
 from build_tools import DOIT, DVC, MAKE, MAKE_R, NINJA, SNAKEMAKE, absent
 from timing import Took, cpu, duration, in_turns, machine, median, once, peak, ratio, table, times

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import into_readme
 import onnx
-import program
+import recipe_program as program
 from timing import machine
 
 sys.path.append(str(program.ROOT))
@@ -62,7 +62,8 @@ def main() -> None:
         csv.writer(file, lineterminator="\n").writerows([CSV, *(row for each in standings for row in each.rows())])
     PICTURE.write_text(bars.drawn(standings, "Times of MiniLM on a CPU"))
     picture = f"![The times of the tables](pictures/{PICTURE.name})"
-    into_readme.put(options.into, Path(__file__).name, f"{picture}\n\n{text}")
+    figures = f"The same figures are in [{TABLE.name}](../benchmarks/{TABLE.name})."
+    into_readme.put(options.into, Path(__file__).name, f"{picture}\n\n{text} {figures}")
 
 
 def _options() -> argparse.Namespace:

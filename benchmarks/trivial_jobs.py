@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import program
+import recipe_program as program
 from build_tools import SNAKEMAKE, Peer, Work
 from timing import Contender, Took
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-import program
+import recipe_program as program
 
 from frontier import environments
 from frontier.contenders import Contender

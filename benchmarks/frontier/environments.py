@@ -43,6 +43,8 @@ def python(name: str, folder: Path = FOLDER) -> Path:
         return interpreter
     _run([sys.executable, "-m", "venv", str(place)])
     _run([str(interpreter), "-m", "pip", "install", "--quiet", *PINS[name]])
+    # Optimum Intel brings a build for GPUs, which does not load beside PyTorch's build for CPUs. Texts need none.
+    _run([str(interpreter), "-m", "pip", "uninstall", "--quiet", "--yes", "torchvision"])
     made.write_text(pins)
     return interpreter
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-import program
+import recipe_program as program
 
 from frontier.contenders import Contender
 
