@@ -10,17 +10,35 @@ from pathlib import Path
 
 FOLDER = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "recipe-benchmarks"
 """The folder of the environments, outside of the clone."""
-_COMMON = ("onnxruntime==1.31.1", "torch==2.13.0", "datasets")
+_TORCH = "torch==2.13.0"
 PINS: Mapping[str, tuple[str, ...]] = {
-    "olive": ("olive-ai==0.13.0", "transformers==5.23.0", "onnxscript==0.7.2", "requests", *_COMMON),
-    "optimum": ("optimum-onnx[onnxruntime]==0.1.0", "sentence-transformers>=5,<6", *_COMMON),
+    "olive": (
+        "olive-ai==0.13.0",
+        "onnxruntime==1.31.1",
+        "transformers==5.23.0",
+        "onnxscript==0.7.2",
+        "datasets==5.2.0",
+        "requests",
+        _TORCH,
+    ),
+    "optimum": (
+        "optimum-onnx==0.1.0",
+        "optimum==2.1.0",
+        "onnxruntime==1.31.1",
+        "transformers==4.57.6",
+        "sentence-transformers==5.2.0",
+        "datasets==5.2.0",
+        _TORCH,
+    ),
     "optimum-intel": (
         "optimum-intel[openvino]==2.2.0",
         "openvino==2026.4.1",
         "nncf==3.4.0",
-        "sentence-transformers>=5,<7",
+        "transformers==5.5.4",
+        "sentence-transformers==6.2.0",
+        "datasets==5.0.1",
         "huggingface-hub<2",
-        *_COMMON,
+        _TORCH,
     ),
 }
 """The packages of each environment, as `pip install` takes them. All have the runtimes' versions of this project."""

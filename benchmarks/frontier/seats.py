@@ -38,17 +38,20 @@ class Seat:
     def __enter__(self) -> Self:
         """Start the process and open the contender. Raises SeatError."""
         caches = {"TORCHINDUCTOR_CACHE_DIR": str(self._log.parent / "inductor"), "HF_HUB_OFFLINE": "1"}
-        with self._log.open("wb") as log:
-            self._process = subprocess.Popen(
-                [self._python, "-m", "frontier.worker"],
-                env={**program.environment(_HERE), **caches},
-                cwd=self._log.parent,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=log,
-                text=True,
-                start_new_session=True,
-            )
+        try:
+            with self._log.open("wb") as log:
+                self._process = subprocess.Popen(
+                    [self._python, "-m", "frontier.worker"],
+                    env={**program.environment(_HERE), **caches},
+                    cwd=self._log.parent,
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    stderr=log,
+                    text=True,
+                    start_new_session=True,
+                )
+        except OSError as error:
+            raise SeatError(str(error)) from error
         try:
             self.ask(**self._open)
         except SeatError:
@@ -69,6 +72,7 @@ class Seat:
     def ask(self, *, limit: float = LIMIT, **request: Any) -> Any:
         """Return the reply to a request. Raises SeatError if it fails or takes longer than `limit` seconds."""
         watchdog = threading.Timer(limit, self._kill)
+        watchdog.daemon = True
         watchdog.start()
         try:
             self._process.stdin.write(json.dumps(request) + "\n")

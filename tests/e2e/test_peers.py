@@ -60,7 +60,7 @@ def test_the_answers_of_a_contender_come_from_the_interpreter_of_its_environment
     [answer] = measuring.answered(contender, [{"x": np.ones(2, np.float32)}], tmp_path)
     assert answer.tolist() == [-1, -1]
     elsewhere = Contender(**{**vars(contender), "python": str(tmp_path / "no-python")})
-    with pytest.raises(FileNotFoundError, match="no-python"), Seat(elsewhere, 1, tmp_path):
+    with pytest.raises(SeatError, match="no-python"), Seat(elsewhere, 1, tmp_path):
         pass
 
 
