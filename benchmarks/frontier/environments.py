@@ -27,7 +27,7 @@ PINS: Mapping[str, tuple[str, ...]] = {
         "onnxruntime==1.31.1",
         "transformers==4.57.6",
         "sentence-transformers==5.2.0",
-        "datasets==5.2.0",
+        "datasets==5.0.1",
         _TORCH,
     ),
     "optimum-intel": (
