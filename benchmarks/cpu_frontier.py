@@ -151,6 +151,7 @@ class Contest:
                 rounds=options.rounds,
                 seconds=options.seconds,
                 clock=options.clock,
+                tries=1 if options.allow_busy else measuring.TRIES,
             )
             self.timings[threads] = {shape: (quiet | measured)[shape] for shape in self.shapes}
             self.failures += failures

@@ -164,6 +164,7 @@ class Contest:
                 rounds=options.rounds,
                 seconds=options.seconds,
                 clock="wall",
+                tries=1 if options.quick else measuring.TRIES,
             )
             self.failures += [f"{precision}: {each}" for each in failures]
         timings = [each for shapes in self.timings.values() for each in shapes.values()]

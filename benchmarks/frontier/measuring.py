@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 _DRAWS = 2000
 _REST = 0.025
 """The share that a 95 % interval leaves out at each end."""
-_TRIES = 3
+TRIES = 3
 
 
 class Inputs(Protocol):
@@ -110,10 +110,12 @@ def timed(
     rounds: int,
     seconds: float,
     clock: str,
+    tries: int = TRIES,
 ) -> tuple[dict[str, Timings], list[str]]:
     """Time contenders in turns, each in several fresh processes; return the timings by shape, and failures in words.
 
-    `seconds` is the time of a contender at a shape in one process, all rounds together.
+    `seconds` is the time of a contender at a shape in one process, all rounds together. A measurement during which the
+    machine was busy is repeated, up to `tries` in all.
     """
     import numpy as np
 
@@ -135,7 +137,7 @@ def timed(
             for shape, file in files.items():
                 turn = {"shape": shape, "seconds": seconds / rounds, "clock": clock}
                 ready = list(_ready(seats, failures, {"shape": shape, "inputs": file, "seconds": seconds / 5}))
-                measured[shape].append(_in_turns(ready, rounds, turn))
+                measured[shape].append(_in_turns(ready, rounds, turn, tries))
     return {
         shape: Timings(tuple(medians for medians, _ in ran), max((others for _, others in ran), default=0.0))
         for shape, ran in measured.items()
@@ -152,12 +154,11 @@ def _ready(seats: Mapping[str, Seat], failures: dict[str, str], request: Mapping
             failures[f"{name} at {request['shape']}"] = str(error)
 
 
-def _in_turns(seats: Sequence[Seat], rounds: int, turn: Mapping[str, Any]) -> tuple[dict[str, list[float]], float]:
-    """Return the median milliseconds of each round for each seat, and the cores that others used.
-
-    A measurement during which the machine was busy is repeated, up to `_TRIES` in all.
-    """
-    for _ in range(_TRIES):
+def _in_turns(
+    seats: Sequence[Seat], rounds: int, turn: Mapping[str, Any], tries: int
+) -> tuple[dict[str, list[float]], float]:
+    """Return the median milliseconds of each round for each seat, and the cores that others used."""
+    for _ in range(tries):
         medians: dict[str, list[float]] = {seat.name: [] for seat in seats}
         with Watch(*(seat.pid for seat in seats)) as watch:
             for index in interleaving.turns(rounds, len(seats)):
