@@ -175,10 +175,11 @@ def answered(contender: Contender, calls: Sequence[Tensors], folder: Path) -> li
     flat = {f"{number}/{name}": array for number, call in enumerate(calls) for name, array in call.items()}
     file = folder / f"{_digest(contender, flat)}.npz"
     if not file.is_file():
-        inputs = folder / "calls.npz"
+        inputs = file.with_suffix(".calls.npz")
         np.savez(inputs, **flat)
         with Seat(contender, len(os.sched_getaffinity(0)), folder) as seat:
             seat.ask(do="answer", inputs=str(inputs), out=str(file))
+        inputs.unlink()
     stored = np.load(file)
     return [stored[str(number)] for number in range(len(calls))]
 
