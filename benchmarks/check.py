@@ -7,7 +7,7 @@ import os
 import statistics
 from pathlib import Path
 
-import program
+import recipe_program as program
 from timing import Contender, Took, duration, in_turns, machine, once, table, times
 
 OURS = "here"

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import loopback
-import program
+import recipe_program as program
 from timing import duration, machine, table
 
 LAST = "quantize"

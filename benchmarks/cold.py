@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from statistics import median as middle
 
-import program
+import recipe_program as program
 from timing import Contender, Took, cpu, duration, in_turns, least, machine, median, peak, ratio, ratios, table, times
 
 HERE = Path(__file__).resolve().parent

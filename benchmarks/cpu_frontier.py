@@ -15,27 +15,26 @@ from pathlib import Path
 
 import numpy as np
 import onnx
-import program
+import recipe_program as program
 from timing import machine, table
 
 sys.path.append(str(program.ROOT))
 
-from frontier import instructions, measuring, pictures, texts, verdicts
+from frontier import environments, instructions, measuring, pictures, texts, verdicts
 from frontier.accuracy import Accuracy
-from frontier.building import EAGER, OURS, PEERS, PLAIN, Building
+from frontier.building import EAGER, FP32_PEERS, OURS, PEERS, PLAIN, Building
 from frontier.contenders import Contender
 from frontier.load import ALLOWED
 from frontier.measuring import Timings
-from frontier.subjects import CALIBRATION, SUBJECTS, Subject, TextInputs
+from frontier.seats import SeatError
+from frontier.subjects import SUBJECTS, Subject, TextInputs
 
 from engine.kit.inputs import bench_inputs
-from engine.kit.onnx.onnx_files import Input
 
 RUNTIMES = ("auto", "onnxruntime", "openvino")
 PACKAGES = ("onnxruntime", "openvino", "nncf", "torch", "transformers")
 PICTURES, SAMPLES = 200, 32
 """Pictures for the accuracy at most, and those for validation and for calibration."""
-BUILT_IN = program.ROOT / "engine" / "kit" / "inputs" / "texts.txt"
 
 
 def main() -> None:
@@ -84,8 +83,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--json", type=Path, metavar="FILE", help="write every number that was measured")
     quiet = "take the times of quiet measurements from what `--json` wrote, and measure the busy ones again"
     parser.add_argument("--quiet-of", type=Path, metavar="FILE", help=quiet)
-    for tool in ("olive", "optimum", "intel"):
-        parser.add_argument(f"--{tool}-python", type=Path, metavar="PATH", help="the interpreter of its environment")
+    parser.add_argument("--environments", type=Path, default=environments.FOLDER, help="of other tools, kept")
     return parser.parse_args()
 
 
@@ -99,7 +97,7 @@ class Contest:
         self.accuracies: dict[str, Accuracy] = {}
         self.timings: dict[int, dict[str, Timings]] = {}
         self.failures: list[str] = []
-        self.building = Building(folder, subject, options.again, options.isa)
+        self.building = Building(folder, subject, options.again, isa=options.isa, environments=options.environments)
         self.subject = self.building.subject
 
     def build(self) -> None:
@@ -116,12 +114,11 @@ class Contest:
         if self.subject.auto:
             self._add(self.building.eager())
         if self.subject.auto and self._takes_part("TorchScript"):
-            self._add(self.building.scripted())
+            self._add(self.building.peer(FP32_PEERS[0]))
         for peer in PEERS:
             kinds = {self.subject.name, "tensors" if self.subject.images else "text"}
             if self._takes_part(peer.name) and (not peer.limits or peer.limits & kinds):
-                python = getattr(options, peer.option) if peer.option else Path(sys.executable)
-                self._add(self.building.peer(peer, python and python.absolute(), calibration))
+                self._add(self.building.peer(peer, calibration))
 
     def compare(self) -> None:
         """Compare the answers of all contenders with those of PyTorch in fp32."""
@@ -133,7 +130,7 @@ class Contest:
             try:
                 arguments = (each, original, self.inputs, self.folder / "answers", self.subject.part)
                 self.accuracies[each.name] = measuring.compared(*arguments)
-            except RuntimeError as error:
+            except SeatError as error:
                 self.failures.append(f"{each.name}: {error}")
             print(f"{each.name}: compared in {time.perf_counter() - started:.1f} s")
 
@@ -154,6 +151,7 @@ class Contest:
                 rounds=options.rounds,
                 seconds=options.seconds,
                 clock=options.clock,
+                tries=1 if options.allow_busy else measuring.TRIES,
             )
             self.timings[threads] = {shape: (quiet | measured)[shape] for shape in self.shapes}
             self.failures += failures
@@ -266,24 +264,16 @@ class Contest:
 
     def _texts(self) -> tuple[Path, Path | None, Path]:
         """Draw the sentences; return the files for validation, for our calibration (built in) and for the peers'."""
-        count = self.options.sentences
-        file, calibration = self.folder / f"texts-{count}.json", self.folder / "calibration.json"
         shared = self.folder / "project" / "recipes" / "samples"
-        if not file.is_file():
-            used = [*texts.of_samples(shared), *BUILT_IN.read_text("utf-8").splitlines()]
-            file.write_text(json.dumps(texts.draw(count + CALIBRATION, used), ensure_ascii=False))
-        sentences = json.loads(file.read_text())
-        calibration.write_text(json.dumps(sentences[-CALIBRATION:]))
-        names = ("input_ids", "attention_mask", "token_type_ids")
-        specs = {name: Input(name, "int64", ("batch", "sequence")) for name in names}
-        self.inputs = TextInputs(self.subject, sentences[:count], specs)
+        sentences, calibration = texts.held_out(self.folder, self.options.sentences, shared)
+        self.inputs = TextInputs(self.subject, sentences)
         return shared / "sentences.jsonl", None, calibration
 
     def _pictures(self) -> tuple[Path, Path | None, Path]:
         """Draw the pictures; return the files for validation, for our calibration and for the peers': the same one."""
         name, folder = self.subject.images, self.folder / "project" / "recipes" / "samples"
         side = int(self.subject.shapes[0].rpartition("x")[2])
-        lines = [line for line in BUILT_IN.read_text("utf-8").splitlines() if line]
+        lines = [line for line in texts.BUILT_IN.read_text("utf-8").splitlines() if line]
         count = min(self.options.sentences, PICTURES)
         drawn = pictures.crops(count + 2 * SAMPLES, side, lines, low=self.subject.low, written=self.subject.written)
         files = (folder / "pictures.npz", folder / "calibration.npz")

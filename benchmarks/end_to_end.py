@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import into_readme
-import program
+import recipe_program as program
 import timing
 
 _NOISY = 0.1

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from statistics import median
 
-import program
+import recipe_program as program
 from timing import machine, table, times
 
 CHUNK = 1 << 20

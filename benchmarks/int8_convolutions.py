@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import onnx
-import program
+import recipe_program as program
 from onnx import helper, numpy_helper
 from timing import machine, table
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import program
+import recipe_program as program
 from timing import machine, table
 
 sys.path.append(str(program.ROOT))

@@ -10,9 +10,9 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-import program
+import recipe_program as program
 import trivial_jobs
-from peers import DOIT, DVC, MAKE, MAKE_R, NINJA, SNAKEMAKE, absent
+from build_tools import DOIT, DVC, MAKE, MAKE_R, NINJA, SNAKEMAKE, absent
 from timing import Took, cpu, duration, in_turns, machine, median, once, peak, ratio, table, times
 from trivial_jobs import ALONE, LOOP, OURS, Entry
 

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-import program
+import recipe_program as program
 
 sys.path += [str(program.ROOT), str(program.ROOT / "tests" / "support")]
 """Behind the folder of benchmarks, which has a `program`, too."""

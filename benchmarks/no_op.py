@@ -9,8 +9,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-import program
-from peers import DOIT, DVC, MAKE, NINJA, SNAKEMAKE, Peer, Work, absent
+import recipe_program as program
+from build_tools import DOIT, DVC, MAKE, NINJA, SNAKEMAKE, Peer, Work, absent
 from timing import Contender, Took, duration, in_turns, least, machine, median, once, ratio, table, times
 
 PEERS = (MAKE, NINJA, DOIT, DVC, SNAKEMAKE)

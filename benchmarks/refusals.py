@@ -9,7 +9,7 @@ import statistics
 import tempfile
 from pathlib import Path
 
-import program
+import recipe_program as program
 from timing import Contender, duration, in_turns, machine, once
 
 TABLE = Path(__file__).resolve().parent.parent / "tests" / "feasibility" / "test_combinations.py"

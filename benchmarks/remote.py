@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import program
+import recipe_program as program
 from timing import machine, table, times
 
 sys.path[:0] = [str(program.ROOT), str(program.ROOT / "tests" / "support")]

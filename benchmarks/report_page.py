@@ -9,7 +9,7 @@ import tempfile
 import time
 from pathlib import Path
 
-import program
+import recipe_program as program
 from timing import machine
 
 sys.path[:0] = [str(program.ROOT), str(program.ROOT / "tests" / "support")]

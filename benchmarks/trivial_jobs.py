@@ -11,8 +11,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import program
-from peers import SNAKEMAKE, Peer, Work
+import recipe_program as program
+from build_tools import SNAKEMAKE, Peer, Work
 from timing import Contender, Took
 
 LOOP = "one loop in Python"

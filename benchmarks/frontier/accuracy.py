@@ -33,6 +33,11 @@ class Accuracy:
         """Whether the contender counts as a peer."""
         return min(self.mean, self.mean_in_batch) >= VALID
 
+    @property
+    def least(self) -> float:
+        """The worst cosine, alone or in a batch."""
+        return min(self.worst, self.worst_in_batch)
+
     def as_json(self) -> dict[str, float]:
         """Return the fields as JSON values."""
         return asdict(self)
@@ -59,13 +64,13 @@ def embedded(outputs: Sequence[np.ndarray], calls: Sequence[Tensors], part: Sequ
     """
     import numpy as np
 
-    from engine.kit.accuracy import outputs
+    from engine.kit.accuracy.outputs import normalize, pool
 
     tokens = 3
     rows = [
-        outputs.pool(output, call["attention_mask"], "mean")
+        pool(output, call["attention_mask"], "mean")
         if output.ndim == tokens and "attention_mask" in call
-        else outputs.normalize(output[:, slice(*part or (None,))].reshape(len(output), -1).astype(np.float64))
+        else normalize(output[:, slice(*part or (None,))].reshape(len(output), -1).astype(np.float64))
         for output, call in zip(outputs, calls, strict=True)
     ]
     return np.concatenate(rows)

@@ -22,8 +22,9 @@ LATENCY = {"PERFORMANCE_HINT": "LATENCY"}
 class Contender:
     """A model of the contest.
 
-    `kind` says what opens the model: "ours", "onnx", "openvino", "torch" or "torchscript". `family` is the tool that
-    made it; bounds name families.
+    `kind` says what opens the model: "ours", "onnx", "openvino", "torch", "torchscript" or "sentence-transformers".
+    `family` is the tool that made it; bounds name families. `python` is the interpreter that opens it; empty for this
+    one.
     """
 
     name: str
@@ -32,6 +33,7 @@ class Contender:
     path: str = ""
     versions: str = ""
     options: Mapping[str, Any] = field(default_factory=dict)
+    python: str = ""
     absent: str = ""
     """Why there is no model: the tool is not installed, or its error."""
 
@@ -56,6 +58,7 @@ class Opened:
 def opened(contender: Contender, threads: int) -> Opened:
     """Open a contender for calls with a number of threads."""
     openers = {"ours": _ours, "onnx": _onnx, "openvino": _openvino, "torch": _torch, "torchscript": _torchscript}
+    openers["sentence-transformers"] = _sentence_transformers
     return openers[contender.kind](contender, threads)
 
 
@@ -102,7 +105,7 @@ def _openvino(contender: Contender, threads: int) -> Opened:
 
     core = openvino.Core()
     model = core.read_model(contender.path)
-    options = {**LATENCY, "INFERENCE_NUM_THREADS": str(threads)}
+    options = {**LATENCY, "INFERENCE_NUM_THREADS": str(threads), **contender.options}
     requests: list[openvino.InferRequest] = []
 
     def feed(given: Tensors) -> dict[str, np.ndarray]:
@@ -144,17 +147,51 @@ def _torch(contender: Contender, threads: int) -> Opened:
     torch.set_num_threads(threads)
     model = getattr(transformers, contender.options["class"]).from_pretrained(contender.path).eval()
     output = contender.options["output"]
+    # Answers have many lengths, so they come from a graph with free shapes; timed calls from one for each shape.
+    fixed, free = model, model
+    if contender.options.get("compile"):
+        fixed, free = torch.compile(model, dynamic=False), torch.compile(model, dynamic=True)
 
-    def prepare(given: Tensors) -> Call:
-        tensors = {name: torch.from_numpy(array) for name, array in given.items()}
+    def prepare(given: Tensors, called: Any = fixed) -> Call:
+        return _inferred(lambda tensors: getattr(called(**tensors), output), given)
 
-        def call() -> Any:
-            with torch.inference_mode():
-                return getattr(model(**tensors), output)
+    return Opened(lambda given: {output: prepare(given, free)().numpy()}, prepare)
 
-        return call
 
-    return Opened(lambda given: {output: prepare(given)().numpy()}, prepare)
+def _inferred(forward: Callable[[dict[str, Any]], Any], given: Tensors) -> Callable[[], Any]:
+    """Return a call of a PyTorch model with tensors that are ready."""
+    import torch
+
+    tensors = {name: torch.from_numpy(array) for name, array in given.items()}
+
+    def call() -> Any:
+        with torch.inference_mode():
+            return forward(tensors)
+
+    return call
+
+
+def _sentence_transformers(contender: Contender, threads: int) -> Opened:
+    """Open a model with a backend of sentence-transformers, and call the module that runs it, without the pooling."""
+    import torch
+    from sentence_transformers import SentenceTransformer
+
+    torch.set_num_threads(threads)
+    backend = contender.options["backend"]
+    options = dict(contender.options.get("model_kwargs", {}))
+    if backend == "onnx":
+        import onnxruntime
+
+        options |= {"session_options": onnxruntime.SessionOptions(), "provider": "CPUExecutionProvider"}
+        options["session_options"].intra_op_num_threads = threads
+    elif backend == "openvino":
+        options["ov_config"] = {**LATENCY, "INFERENCE_NUM_THREADS": str(threads)}
+    module = SentenceTransformer(contender.path, backend=backend, device="cpu", model_kwargs=options)[0].eval()
+
+    def prepare(given: Tensors) -> Callable[[], Any]:
+        return _inferred(lambda tensors: module(dict(tensors))["token_embeddings"], given)
+
+    return Opened(lambda given: {"token_embeddings": prepare(given)().numpy()}, prepare)
 
 
 def _torchscript(contender: Contender, threads: int) -> Opened:
@@ -164,14 +201,8 @@ def _torchscript(contender: Contender, threads: int) -> Opened:
     model = torch.jit.load(contender.path)
     names = contender.options["inputs"]
 
-    def prepare(given: Tensors) -> Call:
-        tensors = [torch.from_numpy(given[name]) for name in names]
-
-        def call() -> Any:
-            with torch.inference_mode():
-                return model(*tensors)
-
-        return call
+    def prepare(given: Tensors) -> Callable[[], Any]:
+        return _inferred(lambda tensors: model(*(tensors[name] for name in names)), given)
 
     def run(given: Tensors) -> dict[str, np.ndarray]:
         answer = prepare(given)()

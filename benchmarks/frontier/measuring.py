@@ -1,25 +1,24 @@
-"""Measuring: fresh processes that time all contenders in turns or compute their answers, and ratios with intervals."""
+"""Measuring: contenders timed in turns, their answers compared, and ratios with intervals."""
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
 import random
 import statistics
-import subprocess
-import sys
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-import program
-
+from engine.kit.bench import interleaving
 from frontier import accuracy
 from frontier.accuracy import Accuracy
 from frontier.contenders import Contender
-from frontier.load import ALLOWED
+from frontier.load import ALLOWED, Watch
+from frontier.seats import Seat, SeatError
 
 if TYPE_CHECKING:
     import numpy as np
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
 _DRAWS = 2000
 _REST = 0.025
 """The share that a 95 % interval leaves out at each end."""
-_SHOWN = 300
+TRIES = 3
 
 
 class Inputs(Protocol):
@@ -111,10 +110,12 @@ def timed(
     rounds: int,
     seconds: float,
     clock: str,
+    tries: int = TRIES,
 ) -> tuple[dict[str, Timings], list[str]]:
-    """Time contenders in several fresh processes; return the timings by shape, and the failures in words.
+    """Time contenders in turns, each in several fresh processes; return the timings by shape, and failures in words.
 
-    `seconds` is the time of a contender at a shape in one process, all rounds together.
+    `seconds` is the time of a contender at a shape in one process, all rounds together. A measurement during which the
+    machine was busy is repeated, up to `tries` in all.
     """
     import numpy as np
 
@@ -122,47 +123,63 @@ def timed(
     for shape, inputs in shapes.items():
         files[shape] = str(folder / f"inputs-{shape}.npz")
         np.savez(files[shape], **inputs)
-    measured: dict[str, list[dict[str, Any]]] = {shape: [] for shape in shapes}
+    measured: dict[str, list[tuple[dict[str, list[float]], float]]] = {shape: [] for shape in shapes}
     failures: dict[str, str] = {}
     for number in range(processes):
         first = number * len(contenders) // processes
-        given = {
-            "do": "time",
-            "contenders": [asdict(each) for each in (*contenders[first:], *contenders[:first])],
-            "threads": threads,
-            "shapes": files,
-            "rounds": rounds,
-            "seconds": seconds,
-            "warm_up": seconds / 5,
-            "clock": clock,
-        }
-        answer = json.loads(_worker(given, folder / "times.json").read_text())
-        failures |= answer["failed"]
-        for shape, each in answer["shapes"].items():
-            measured[shape].append(each)
+        with contextlib.ExitStack() as stack:
+            seats = {}
+            for each in (*contenders[first:], *contenders[:first]):
+                try:
+                    seats[each.name] = stack.enter_context(Seat(each, threads, folder))
+                except SeatError as error:
+                    failures[each.name] = str(error)
+            for shape, file in files.items():
+                turn = {"shape": shape, "seconds": seconds / rounds, "clock": clock}
+                ready = list(_ready(seats, failures, {"shape": shape, "inputs": file, "seconds": seconds / 5}))
+                measured[shape].append(_in_turns(ready, rounds, turn, tries))
     return {
-        shape: Timings(
-            tuple(
-                {name: [statistics.median(one) for one in rows] for name, rows in each["ms"].items()} for each in ran
-            ),
-            max(each["others"] for each in ran),
-        )
+        shape: Timings(tuple(medians for medians, _ in ran), max((others for _, others in ran), default=0.0))
         for shape, ran in measured.items()
     }, [f"{name}: {why}" for name, why in failures.items()]
 
 
+def _ready(seats: Mapping[str, Seat], failures: dict[str, str], request: Mapping[str, Any]) -> Iterator[Seat]:
+    """Yield the seats whose contenders are warm for a shape; those that fail say why in `failures`."""
+    for name, seat in seats.items():
+        try:
+            seat.ask(do="prepare", **request)
+            yield seat
+        except SeatError as error:
+            failures[f"{name} at {request['shape']}"] = str(error)
+
+
+def _in_turns(
+    seats: Sequence[Seat], rounds: int, turn: Mapping[str, Any], tries: int
+) -> tuple[dict[str, list[float]], float]:
+    """Return the median milliseconds of each round for each seat, and the cores that others used."""
+    for _ in range(tries):
+        medians: dict[str, list[float]] = {seat.name: [] for seat in seats}
+        with Watch(*(seat.pid for seat in seats)) as watch:
+            for index in interleaving.turns(rounds, len(seats)):
+                medians[seats[index].name].append(statistics.median(seats[index].ask(do="time", **turn)))
+        if watch.others <= ALLOWED:
+            break
+    return medians, watch.others
+
+
 def answered(contender: Contender, calls: Sequence[Tensors], folder: Path) -> list[np.ndarray]:
-    """Return a contender's first output for each call, computed in a fresh process and kept in `folder`."""
+    """Return a contender's first output for each call, from a fresh process, kept in `folder`. Raises SeatError."""
     import numpy as np
 
     flat = {f"{number}/{name}": array for number, call in enumerate(calls) for name, array in call.items()}
     file = folder / f"{_digest(contender, flat)}.npz"
     if not file.is_file():
-        inputs = folder / "calls.npz"
+        inputs = file.with_suffix(".calls.npz")
         np.savez(inputs, **flat)
-        cores = len(os.sched_getaffinity(0))
-        given = {"do": "answer", "contenders": [asdict(contender)], "threads": cores, "inputs": str(inputs)}
-        _worker(given, file)
+        with Seat(contender, len(os.sched_getaffinity(0)), folder) as seat:
+            seat.ask(do="answer", inputs=str(inputs), out=str(file))
+        inputs.unlink()
     stored = np.load(file)
     return [stored[str(number)] for number in range(len(calls))]
 
@@ -170,25 +187,13 @@ def answered(contender: Contender, calls: Sequence[Tensors], folder: Path) -> li
 def compared(
     contender: Contender, original: Contender, inputs: Inputs, folder: Path, part: Sequence[int] | None
 ) -> Accuracy:
-    """Compare a contender's answers with the original's to the same calls, alone and in batches."""
+    """Compare a contender's answers with the original's to the same calls, alone and in batches. Raises SeatError."""
     folder.mkdir(exist_ok=True)
     alone, batches = inputs.alone(), inputs.batches()
     truth = accuracy.embedded(answered(original, alone, folder), alone, part)
     single = accuracy.embedded(answered(contender, alone, folder), alone, part)
     many = accuracy.embedded(answered(contender, batches, folder), batches, part)
     return accuracy.compared(truth, single, many)
-
-
-def _worker(given: Mapping[str, Any], answer: Path) -> Path:
-    """Run a worker in a fresh process. Raises RuntimeError with the end of its output where it fails."""
-    request = answer.with_suffix(".request.json")
-    request.write_text(json.dumps(given))
-    here = Path(__file__).resolve().parent.parent
-    command = [sys.executable, "-m", "frontier.worker", str(request), str(answer)]
-    done = subprocess.run(command, env=program.environment(here), capture_output=True, cwd=answer.parent, check=False)
-    if done.returncode:
-        raise RuntimeError(done.stderr.decode("utf-8", "replace").strip()[-_SHOWN:])
-    return answer
 
 
 def _digest(contender: Contender, calls: Mapping[str, np.ndarray]) -> str:

@@ -18,8 +18,6 @@ BATCH = 8
 """Sentences in a batch for which answers are compared."""
 LONGEST = 128
 """Tokens to which sentences are cut."""
-CALIBRATION = 300
-"""Sentences for the peers that calibrate: NNCF's default number."""
 
 
 @dataclass(frozen=True)
@@ -75,8 +73,9 @@ class Subject:
         samples: Path,
         calibration: Path | None,
         isa: str | None = None,
+        precision: str = "int8",
     ) -> str:
-        """Return the text of the int8 recipe, for a CPU with the instructions `isa`. JSON is YAML: no value needs care.
+        """Return the text of the recipe, for a CPU with the instructions `isa`. JSON is YAML: no value needs care.
 
         The profiles are a profile of one size for each shape in `fixed`; without such shapes, the subject's ranges.
         """
@@ -85,7 +84,7 @@ class Subject:
             "name": name,
             "model": {"source": self.source, **({"task": self.task} if self.task else {})},
             "target": {"device": "cpu", "runtime": runtime, **({"isa": isa} if isa else {})},
-            "precision": "int8",
+            "precision": precision,
             "profiles": profiles,
             "validate": {"samples": str(samples)} if samples else {},
             **({"calibrate": {"samples": str(calibration)}} if calibration else {}),
@@ -177,14 +176,17 @@ SUBJECTS = {
 class TextInputs:
     """The rows of tokens of sentences, alone and in padded batches."""
 
-    def __init__(self, subject: Subject, sentences: Sequence[str], specs: Mapping[str, Any]) -> None:
+    def __init__(self, subject: Subject, sentences: Sequence[str]) -> None:
         from engine.kit.inputs import tokenizer as tokenizers
+        from engine.kit.onnx.onnx_files import Input
 
         tokenizer = tokenizers.load(subject.path, longest=LONGEST)
         if tokenizer is None:
             raise SystemExit(f"{subject.name} has no tokenizer")
         self._rows = [tokenizer.row(sentence) for sentence in sentences]
-        self._pad, self._side, self._specs = tokenizer.pad, tokenizer.side, specs
+        self._pad, self._side = tokenizer.pad, tokenizer.side
+        names = ("input_ids", "attention_mask", "token_type_ids")
+        self._specs = {name: Input(name, "int64", ("batch", "sequence")) for name in names}
 
     def alone(self) -> list[Tensors]:
         """Return a call for each sentence."""

@@ -12,6 +12,9 @@ from importlib.metadata import Distribution
 from pathlib import Path
 
 SEED = 15
+CALIBRATION = 300
+"""Sentences for the peers that calibrate: NNCF's default number."""
+BUILT_IN = Path(__file__).resolve().parents[2] / "engine" / "kit" / "inputs" / "texts.txt"
 _PER_FILE = 4
 _PER_PACKAGE = 40
 _SUFFIXES = frozenset({".md", ".rst", ".txt", ".py"})
@@ -22,6 +25,17 @@ _SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[A-Z])")
 _PROSE = re.compile(r"[A-Z][\w ,;:'()\"/.-]+[.!?]")
 """A sentence without signs of code or markup."""
 _LETTERS = 0.7
+
+
+def held_out(folder: Path, count: int, samples: Path) -> tuple[list[str], Path]:
+    """Return sentences that no recipe uses, and a file in `folder` with others on which peers calibrate."""
+    file, calibration = folder / f"texts-{count}.json", folder / "calibration.json"
+    if not file.is_file():
+        used = [*of_samples(samples), *BUILT_IN.read_text("utf-8").splitlines()]
+        file.write_text(json.dumps(draw(count + CALIBRATION, used), ensure_ascii=False))
+    sentences = json.loads(file.read_text())
+    calibration.write_text(json.dumps(sentences[-CALIBRATION:]))
+    return sentences[:count], calibration
 
 
 def draw(count: int, used: Iterable[str], *, seed: int = SEED) -> list[str]:

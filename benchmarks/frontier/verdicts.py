@@ -99,8 +99,7 @@ def of_other_subject(results: Results) -> Iterator[Verdict]:
         why = next((each.absent for each in results.contenders if each.name == OURS_BEST), "")
         yield Verdict(what, f">= {OWN_BOUND}", f"no model: {why}" if why else "not measured", None)
     else:
-        worst = min(accuracy.worst, accuracy.worst_in_batch)
-        yield Verdict(what, f">= {OWN_BOUND}", f"{worst:.4f}", worst >= OWN_BOUND)
+        yield Verdict(what, f">= {OWN_BOUND}", f"{accuracy.least:.4f}", accuracy.least >= OWN_BOUND)
     for threads, shape, timings in _each(results):
         place = f"{shape}, {threads} thread{'s' * (threads > 1)}"
         best = results.best(results.peers | {"fp32"}, timings)

@@ -1,88 +1,82 @@
-"""Worker: a fresh process that opens contenders and times them in turns, or computes their answers.
+"""Worker: a process that opens one contender in the environment of its tool, and does what lines of JSON on stdin say.
 
-`python -m frontier.worker REQUEST ANSWER`: REQUEST is a JSON file with `do`: "time" or "answer"; ANSWER is written.
+Each request names what to `do`: open, prepare, time or answer. Each reply is a line of JSON on stdout.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import sys
 import time
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from engine.kit.bench import interleaving
-from engine.runtimes.recipes import IN_PROCESS
-from frontier.contenders import Contender, Opened, opened
-from frontier.load import Watch
+from frontier.contenders import Call, Contender, Opened, opened
+
+_SETTLING = 2
+"""Calls at the start of a turn that are not timed, because the caches still hold another model's weights."""
 
 
-def main(request: Path, answer: Path) -> None:
-    """Do what the request names and write the answer."""
-    given = json.loads(request.read_text())
-    contenders = [Contender(**each) for each in given["contenders"]]
-    if given["do"] == "time":
-        answer.write_text(json.dumps(timed(contenders, given)))
-    else:
-        (contender,) = contenders
-        arrays = answers(opened(contender, given["threads"]), Path(given["inputs"]))
-        np.savez(answer, **arrays)
+class Worker:
+    """One open contender, and its calls by shape."""
+
+    def __init__(self) -> None:
+        self._calls: dict[str, Call] = {}
+
+    def open(self, *, contender: dict[str, Any], threads: int) -> None:
+        """Open the contender."""
+        self._model: Opened = opened(Contender(**contender), threads)
+
+    def prepare(self, *, shape: str, inputs: str, seconds: float) -> None:
+        """Prepare the calls for the inputs of a shape, and call the model for some seconds."""
+        self._calls[shape] = self._model.prepare(dict(np.load(inputs)))
+        took(self._calls[shape], seconds, time.perf_counter)
+
+    def time(self, *, shape: str, seconds: float, clock: str) -> list[float]:
+        """Return the milliseconds of calls for some seconds; at least one call is timed."""
+        of = time.process_time if clock == "cpu" else time.perf_counter
+        for _ in range(_SETTLING):
+            settled = took(self._calls[shape], 0, of)
+            if settled[0] > seconds / 2 * 1e3:
+                break
+        return took(self._calls[shape], seconds, of)
+
+    def answer(self, *, inputs: str, out: str) -> None:
+        """Write the first output of the model for each numbered call of a file of inputs (`NUMBER/NAME` -> array)."""
+        calls: dict[str, dict[str, np.ndarray]] = {}
+        for key, array in np.load(inputs).items():
+            number, name = key.split("/", 1)
+            calls.setdefault(number, {})[name] = array
+        np.savez(out, **{number: next(iter(self._model.run(call).values())) for number, call in calls.items()})
 
 
-def timed(contenders: list[Contender], given: dict[str, Any]) -> dict[str, Any]:
-    """Return for each shape the milliseconds of each contender, a list for each round, and the load by others.
+def took(call: Call, seconds: float, clock: Callable[[], float]) -> list[float]:
+    """Call at least once and until `seconds` are over; return the milliseconds of each call."""
+    times, end = [], clock() + seconds
+    while not times or clock() < end:
+        began = clock()
+        call()
+        times.append((clock() - began) * 1e3)
+    return times
 
-    A contender that fails has its error instead.
-    """
-    clock = time.process_time if given["clock"] == "cpu" else time.perf_counter
-    ready: dict[str, Opened] = {}
-    failed: dict[str, str] = {}
-    for each in contenders:
+
+def main() -> None:
+    """Serve requests until stdin ends. What libraries print goes to stderr."""
+    replies = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
+    worker = Worker()
+    for line in sys.stdin:
+        given = json.loads(line)
         try:
-            ready[each.name] = opened(each, given["threads"])
+            reply = {"reply": getattr(worker, given.pop("do"))(**given)}
         except Exception as error:  # noqa: BLE001 - one contender's failure must not end the contest
-            failed[each.name] = _reason(error)
-    shapes = {}
-    for shape, file in given["shapes"].items():
-        inputs = dict(np.load(file))
-        turns, names = [], []
-        for name, each in ready.items():
-            try:
-                call = each.prepare(inputs)
-                call()
-            except Exception as error:  # noqa: BLE001
-                failed[f"{name} at {shape}"] = _reason(error)
-                continue
-            names.append(name)
-            turns.append(interleaving.Contender(runtime=name, via=IN_PROCESS, ours=False, prepare=lambda _, c=call: c))
-        share, rounds = given["seconds"] * len(turns), given["rounds"]
-        budget = interleaving.Budget(seconds=share, warm_up=given["warm_up"] * len(turns), rounds=rounds)
-        with Watch() as watch:
-            seconds = interleaving.measure(turns, inputs, budget, clock=clock)
-        shapes[shape] = {
-            "others": watch.others,
-            "ms": {
-                name: [[value * 1e3 for value in values] for values in rounds]
-                for name, rounds in zip(names, seconds, strict=True)
-            },
-        }
-    return {"shapes": shapes, "failed": failed}
-
-
-def answers(model: Opened, inputs: Path) -> dict[str, np.ndarray]:
-    """Return the first output of the model for each numbered call in a file of inputs (`NUMBER/NAME` -> array)."""
-    calls: dict[str, dict[str, np.ndarray]] = {}
-    for key, array in np.load(inputs).items():
-        number, name = key.split("/", 1)
-        calls.setdefault(number, {})[name] = array
-    return {number: next(iter(model.run(call).values())) for number, call in calls.items()}
-
-
-def _reason(error: Exception) -> str:
-    return f"{type(error).__name__}: {str(error).strip().splitlines()[0] if str(error).strip() else ''}"[:300]
+            words = str(error).strip().splitlines() or [""]
+            reply = {"error": f"{type(error).__name__}: {words[0]}"[:300]}
+        print(json.dumps(reply), file=replies, flush=True)
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), Path(sys.argv[2]))
+    main()

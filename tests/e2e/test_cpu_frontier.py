@@ -113,6 +113,12 @@ def test_accuracies_are_of_each_sentence_alone_and_in_its_batch():
     assert not other.valid
 
 
+def test_the_embedding_of_a_sentence_is_the_mean_of_its_tokens_without_padding():
+    hidden = np.array([[[3.0, 0.0], [0.0, 3.0], [9.0, 9.0]]])
+    [embedding] = accuracy.embedded([hidden], [{"attention_mask": np.array([[1, 1, 0]])}])
+    assert embedding == pytest.approx([0.5**0.5, 0.5**0.5])
+
+
 def test_the_sentences_are_seeded_and_none_is_a_sample():
     first = texts.draw(40, [])
     assert texts.draw(40, []) == first

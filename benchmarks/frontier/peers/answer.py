@@ -33,8 +33,8 @@ def samples(given: dict[str, str], names: list[str]) -> list[dict]:
     return [{name: np.asarray(row[name]).astype("int64") for name in names} for row in rows]
 
 
-def answered(given: dict[str, str], kind: str, path: Path, packages: list[str]) -> None:
-    """Write where the model is, what opens it, and the versions of the packages that made it."""
+def answered(given: dict[str, str], kind: str, path: Path, packages: list[str], options: dict | None = None) -> None:
+    """Write where the model is, what opens it and how, and the versions of the packages that made it."""
     versions = ", ".join(f"{name} {importlib.metadata.version(name)}" for name in packages)
-    text = json.dumps({"kind": kind, "path": str(path), "versions": versions})
+    text = json.dumps({"kind": kind, "path": str(path), "versions": versions, "options": options or {}})
     (Path(given["out"]) / "answer.json").write_text(text)

@@ -1,15 +1,18 @@
-"""TorchScript: the original model, traced and frozen."""
+"""TorchScript: the original model, traced and frozen, in `fp32` or with linear layers in `int8` by torch.ao."""
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import torch
 import transformers
 from answer import answered, request
 
-given = request()
+given, kind = request(), sys.argv[2]
 model = getattr(transformers, given["auto"]).from_pretrained(given["checkpoint"]).eval()
+if kind == "int8":
+    model = torch.ao.quantization.quantize_dynamic(model, {torch.nn.Linear}, dtype=torch.qint8)
 
 
 class Positional(torch.nn.Module):
@@ -31,4 +34,5 @@ with torch.inference_mode():
     traced = torch.jit.freeze(torch.jit.trace(Positional().eval(), (ids, mask)))
 path = Path(given["out"]) / "model.pt"
 traced.save(str(path))
-answered(given, "torchscript", path, ["torch", "transformers"])
+options = {"inputs": ["input_ids", "attention_mask"], "output": given["output"]}
+answered(given, "torchscript", path, ["torch", "transformers"], options)

@@ -1,4 +1,4 @@
-"""Olive int8: export, fusion and quantization by `olive run`, with dynamic or with static ranges."""
+"""Olive: export and fusion by `olive run` (fp32), and int8 with dynamic or with static ranges."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ else:
     passes = {}
 if kind == "dynamic":
     passes["int8"] = {"type": "OnnxDynamicQuantization", "weight_type": "QInt8", "per_channel": True}
-else:
+elif kind == "static":
     rows = [json.dumps({"text": text, "label": 0}) for text in sentences(given)]
     (out / "texts.json").write_text("\n".join(rows) + "\n")
     configuration["data_configs"] = [calibration]
