@@ -5,18 +5,17 @@ from __future__ import annotations
 import codecs
 import os
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from engine.drafts import own_fields, yaml_edit
+from engine.drafts import yaml_edit
 from engine.drafts.draft import comment_lines
 from engine.errors import UsageError
 from engine.recipe import extends, recipe_file
-from engine.recipe.extends import Document
 from engine.recipe.load import OpenedRecipe, opened
 from engine.recipe.matrix import variants
 from engine.recipe.node import Node, merged, plain, put, without
-from engine.recipe.overrides import ONLY, SET, assignments, texts
+from engine.recipe.overrides import ONLY, SET, assignments, same, texts
 from engine.recipe.yaml_text import parse
 from engine.store import disk
 from engine.text import lists
@@ -45,37 +44,39 @@ def edited(
     recipe or a wrong change, and UsageError for a text that cannot be changed so.
     """
     recipe, content = opened(path, allow=allow), recipe_file.read(path, str(path)).content
-    _refuse_text(path, content)
-    text = content.replace("\r\n", "\n")
     root, files = recipe.document.root, recipe.document.files
     for field in drop:
         root = put(root, field.split("."), Node(None, root.at))
-    overrides = texts(SET, changes)
-    expected = recipe._replace(document=recipe.document._replace(root=root)).variants(set=overrides, only=only)
+    sets = texts(SET, changes)
+    expected = recipe._replace(document=recipe.document._replace(root=root)).variants(set=sets, only=only)
     if len(expected) > 1:
         hint = f"choose one: --only {expected[0].variant.replace(',', ' --only ')}"
         raise UsageError(f"{path} has {lists.counted(len(expected), 'variant')}, and one is written", hint=hint)
-    target = plain(variants(root, assignments(SET, overrides), assignments(ONLY, only))[0].root)
-    if root.child("matrix") is None and "name" not in changes:
-        target["name"] = plain(root)["name"]  # with its placeholders
+    target = variants(root, assignments(SET, sets), assignments(ONLY, only))[0].root
+    name = root.child("name")
+    if name is not None and root.child("matrix") is None and "name" not in changes:
+        target = put(target, ["name"], name)  # with its placeholders
     parent = extends.document(files[1], recipe.bounds).root if len(files) > 1 else None
-    inherited = {} if parent is None else plain(parent)
-    while (change := own_fields.difference(plain(_own(path, text)), inherited, target)) is not None:
-        where, value = change
-        before, text = (
-            text,
-            yaml_edit.without(text, where) if value is own_fields.GONE else yaml_edit.with_value(text, *change),
-        )
-        if text == before:
-            raise _not_changed(path, where)
+
+    def read(text: str) -> Node:
+        own = without(parse(Text(str(path), text)), extends.VERSION_FIELD, extends.ABSTRACT, "extends")
+        return own if parent is None else merged(parent, own)
+
+    text = content.replace("\r\n", "\n")
+    if yaml_edit.has_alias(text):
+        raise _not_changed(path, changes, "write its aliases (*name) out")
+    seen = {text}
+    while (difference := next(_differences(read(text), target), None)) is not None:
+        text = _with(text, *difference)
+        if text in seen:
+            raise _not_changed(path, [".".join(difference[0])])
+        seen.add(text)
     for field, note in notes.items():
-        text = yaml_edit.with_note(text, _segments(field), note)
+        text = yaml_edit.with_note(text, tuple(field.split(".")), note)
     text = _headed(text, head)
-    own = _own(path, text)
-    document = Document(own if parent is None else merged(parent, own), files)
-    [result] = OpenedRecipe(path, document, recipe.bounds).variants()
-    if result.recipe != expected[0].recipe:
-        raise _not_changed(path, tuple(changes))
+    result = OpenedRecipe(path, extends.Document(read(text), files), recipe.bounds).variants()
+    if [each.recipe for each in result] != [expected[0].recipe]:
+        raise _not_changed(path, changes)
     return text.replace("\n", "\r\n") if "\r\n" in content else text
 
 
@@ -101,23 +102,21 @@ def write(text: str, place: Path, recipe: Path) -> None:
         raise UsageError(f"{place} cannot be written: {error.strerror}", hint="write another file") from None
 
 
-def _refuse_text(path: Path, text: str) -> None:
-    """Raise UsageError for a text in which a change would not stay where it is made."""
-    if re.search(r"\r(?!\n)", text) or 0 < text.count("\r\n") < text.count("\n"):
-        raise UsageError(f"{path} has line breaks of several kinds", hint="save it with one kind of line break")
-    if yaml_edit.has_alias(text):
-        what = f"{path} has aliases of YAML (*name): a change of one place would change others"
-        raise UsageError(what, hint="write the values out")
+def _differences(recipe: Node, target: Node) -> Iterator[tuple[yaml_edit.Path, Node | None]]:
+    """Yield the path of each field in which a recipe is not what it has to become, and the field's value there."""
+    for name in dict.fromkeys((*(recipe.mapping or ()), *(target.mapping or ()))):
+        one, other = recipe.child(name), target.child(name)
+        if one and other and one.mapping is not None and other.mapping is not None:
+            yield from (((name, *path), value) for path, value in _differences(one, other))
+        elif not same(one, other):
+            yield (name,), other
 
 
-def _own(path: Path, text: str) -> Node:
-    """Return the recipe's own fields, without those of its parents."""
-    return without(parse(Text(str(path), text)), extends.VERSION_FIELD, extends.ABSTRACT, "extends")
-
-
-def _segments(field: str) -> yaml_edit.Path:
-    """Return the path of a field, with numbers for the items of lists."""
-    return tuple(int(each) if each.isdecimal() else each for each in field.split("."))
+def _with(text: str, path: yaml_edit.Path, value: Node | None) -> str:
+    """Return a text with the value of a field; None removes it, from the text or else, by `null`, from a parent's."""
+    if value is None and (shorter := yaml_edit.without(text, path)) != text:
+        return shorter
+    return yaml_edit.with_value(text, path, None if value is None else plain(value))
 
 
 def _headed(text: str, head: Sequence[str]) -> str:
@@ -128,9 +127,7 @@ def _headed(text: str, head: Sequence[str]) -> str:
     return f"{first}{line_end}{block}{chr(10) if block else ''}{rest}"
 
 
-def _not_changed(path: Path, where: Sequence[str | int]) -> UsageError:
+def _not_changed(path: Path, fields: Iterable[str], hint: str = "change it by hand") -> UsageError:
     """Return the error for a text that is written in a way that this program cannot change; nothing was written."""
-    fields = ", ".join(f"`{each}`" for each in where)
-    return UsageError(
-        f"the text of {path} cannot be changed at {fields}", hint="change it by hand, or write it in block style"
-    )
+    named = ", ".join(f"`{each}`" for each in fields)
+    return UsageError(f"the text of {path} cannot be changed at {named}", hint=hint)

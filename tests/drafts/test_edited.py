@@ -245,8 +245,7 @@ def test_line_breaks_and_a_byte_order_mark_stay(folder, begins):
 @pytest.mark.parametrize(
     ("text", "what"),
     [
-        (BASE + "bench: &b {threads: 1}\nvalidate: *b\n", "aliases|unknown|no field"),
-        (BASE.replace("\n", "\r\n", 1), "line breaks of several kinds"),
+        (BASE + "profiles: [{batch: &b 4, sequence: *b}]\n", "cannot be changed at `precision`"),
         (BASE + "---\n" + BASE, "a second document"),
     ],
 )

@@ -12,11 +12,12 @@ BLOCK = "a: 1  # one\nb:\n  # inside\n  c: [1, 2]\n  d: |\n    # text\n    more\
     ("path", "value", "old", "new"),
     [
         (("a",), 2, "a: 1  # one", "a: 2  # one"),
-        (("b", "c", 1), 7, "[1, 2]", "[1, 7]"),
+        (("b", "c"), [7], "[1, 2]", "[7]"),
         (("e", "g"), "on", "g: y", 'g: "on"'),
         (("e", "h"), [1], "g: y}", "g: y, h: [1]}"),
         (("b", "m"), True, "    more\n", "    more\n  m: true\n"),
         (("b", "d"), "t", "d: |\n    # text\n    more\n", "d: t\n"),
+        (("e", "h", "i"), 1, "g: y}", "g: y, h: {i: 1}}"),
         (("b",), 3, "b:\n  # inside\n  c: [1, 2]\n  d: |\n    # text\n    more\n", "# inside\nb: 3\n"),
         (("bench",), {"threads": 2}, "g: y}\n", "g: y}\nbench:\n  threads: 2\n"),
     ],

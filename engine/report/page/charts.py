@@ -23,8 +23,8 @@ _FONT = 12
 """The size of the font in pixels."""
 _LABEL_HIGH = 15.0
 """The height of a label."""
-_BESIDE = 3.0
-"""The distance of a label from the edge of its point."""
+_BESIDE = 9.0
+"""The distance of a label from its point."""
 
 
 def for_any_page(draw: Callable[..., Markup], what: object, label: str) -> Markup:
@@ -136,8 +136,15 @@ def front(points: Sequence[VariantPoint]) -> list[VariantPoint]:
     return best
 
 
-def scatter(points: Sequence[VariantPoint], label: str, wide: float = WIDE) -> Markup:
-    """Return the cosine against latency, a named point for each variant; a line joins the points of the Pareto front.
+def scatter(
+    points: Sequence[VariantPoint],
+    label: str,
+    wide: float = WIDE,
+    *,
+    latency: str = "p50 in ms",
+    accuracy: str = "cosine",
+) -> Markup:
+    """Return the accuracy against latency, a named point for each variant; a line joins the points of the Pareto front.
 
     The points of the front have their names first, and the others as far as there is room. Variants at one place have
     one name, with the number of the others.
@@ -145,7 +152,7 @@ def scatter(points: Sequence[VariantPoint], label: str, wide: float = WIDE) -> M
     across = svg.scale([point.latency for point in points], 80.0, wide - 30)
     up = svg.scale([point.accuracy for point in points], _HIGH - 50 + 60, 30.0)
     bottom = _HIGH + 10
-    drawn = [*svg.across(across, 30, bottom, "p50 in ms"), *svg.upwards(up, 80, wide - 30, "cosine")]
+    drawn = [*svg.across(across, 30, bottom, latency), *svg.upwards(up, 80, wide - 30, accuracy)]
     best = front(points)
     steps: list[tuple[float, float]] = []
     for point in best:
@@ -153,7 +160,7 @@ def scatter(points: Sequence[VariantPoint], label: str, wide: float = WIDE) -> M
         steps += [(place[0], steps[-1][1]), place] if steps else [place]
     drawn.append(svg.path(steps, "line ours"))
     for point in points:
-        title = f"{point.name}: {point.latency:g} ms, cosine {point.accuracy:.4f}"
+        title = f"{point.name}: {latency} {point.latency:g}, {accuracy} {point.accuracy:.4f}"
         at = across(point.latency), up(point.accuracy)
         if point not in best:
             drawn.append(svg.circle(at, 4, "dot rival hollow", title))
@@ -164,7 +171,7 @@ def scatter(points: Sequence[VariantPoint], label: str, wide: float = WIDE) -> M
     for point in sorted(points, key=lambda each: each not in best):
         names.setdefault((across(point.latency), up(point.accuracy)), []).append(point.label)
     words = [lists.first_of(each, 1) for each in names.values()]
-    drawn += labels([around(at, 6) for at in names], words, Box(82, 20, wide, bottom - 2))
+    drawn += _labels(list(names), words, Box(82, 20, wide, bottom - 2))
     return svg.picture(wide, bottom + 42, label, drawn).replace(Markup('role="img"'), Markup('role="group"'), 1)
 
 
@@ -225,22 +232,13 @@ class Box(NamedTuple):
         )
 
 
-def around(at: tuple[float, float], radius: float) -> Box:
-    """Return the square around a point."""
-    return Box(at[0] - radius, at[1] - radius, at[0] + radius, at[1] + radius)
-
-
-def labels(points: Sequence[Box], names: Sequence[str], area: Box, others: Iterable[Box] = ()) -> list[Markup]:
-    """Return the names of points for which `area` has room, each joined with its point where that is not beside it.
-
-    `others` are points without names: no name covers any point.
-    """
-    taken = [*points, *others]
+def _labels(points: Sequence[tuple[float, float]], names: Sequence[str], area: Box) -> list[Markup]:
+    """Return the names of points for which `area` has room, each joined with its point where that is not beside it."""
+    taken = [Box(x - 6, y - 6, x + 6, y + 6) for x, y in points]
     marks = []
-    for point, name in zip(points, names, strict=True):
-        x, y = (point.left + point.right) / 2, (point.top + point.bottom) / 2
+    for (x, y), name in zip(points, names, strict=True):
         words = svg.fitted(name, (area.right - area.left) * 0.6, _FONT)
-        for place in _places(point, svg.width(words, _FONT)):
+        for place in _places(x, y, svg.width(words, _FONT)):
             if area.holds(place) and not any(place.covers(other) for other in taken):
                 taken.append(place)
                 middle = (place.top + place.bottom) / 2
@@ -253,10 +251,9 @@ def labels(points: Sequence[Box], names: Sequence[str], area: Box, others: Itera
     return marks
 
 
-def _places(point: Box, wide: float) -> Iterator[Box]:
+def _places(x: float, y: float, wide: float) -> Iterator[Box]:
     """Yield the places for a label of this width, the nearest first: right and left of its point, above and below."""
-    middle = (point.top + point.bottom) / 2
     for step in range(40):
-        y = middle + (step + 1) // 2 * _LABEL_HIGH * (1 if step % 2 else -1)
-        for left in (point.right + _BESIDE, point.left - _BESIDE - wide):
-            yield Box(left, y - _LABEL_HIGH / 2, left + wide, y + _LABEL_HIGH / 2)
+        down = (step + 1) // 2 * _LABEL_HIGH * (1 if step % 2 else -1)
+        for left in (x + _BESIDE, x - _BESIDE - wide):
+            yield Box(left, y + down - _LABEL_HIGH / 2, left + wide, y + down + _LABEL_HIGH / 2)

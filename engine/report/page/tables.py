@@ -33,6 +33,7 @@ _WORDS: Mapping[str, str] = {
     "noise": "The uncertainty of the median: half the width of its 95 % confidence interval, as a share of the median.",
     "speed-up": "How many times longer a call of this model takes than one of ours; in brackets the 95 % confidence "
     "interval. An interval with 1 in it means no difference.",
+    "lead": "How many times as fast as the first trial this one is, measured in turns with it.",
     "capture s": "The seconds in which the CUDA graph was captured; its calls replay it.",
     "graph memory": "By how much the free memory of the GPU fell when the CUDA graph was captured.",
     "rows a second": "The size of the batch divided by the median, one call at a time.",
@@ -120,7 +121,7 @@ def variants(those: Sequence[PageVariant], linked: Iterable[str], front: Iterabl
         numbers("agreement", "accuracy", [each["agreement"]["share"] for each in validated]),
         *(numbers(name, "accuracy", [_metric(each, name) for each in validated]) for name in metrics),
         numbers("p50 ms", "ms", [row["p50_ms"] for row in latencies]),
-        PageColumn("interval ms", [_interval(each, "ms") for each in intervals], right=True),
+        PageColumn("interval ms", [interval(each, "ms") for each in intervals], right=True),
         numbers("p95 ms", "ms", [row["p95_ms"] for row in latencies]),
         PageColumn("shape", [place(row) if row else "" for row in latencies]),
         PageColumn(
@@ -137,7 +138,8 @@ def _metric(validated: Value, name: str) -> Value:
     return metric["value"] if metric["name"].raw == name else NOTHING
 
 
-def _interval(ends: Value, style: str) -> Markup:
+def interval(ends: Value, style: str) -> Markup:
+    """Return an interval in words, with its ends shown by a filter of the templates."""
     return Markup(" to ").join(FILTERS[style](end) for end in ends)
 
 
@@ -165,8 +167,8 @@ def _speed_up(ours: Value, rival: Value) -> Markup:
     name = rival["runtime"].text
     if ours["busy"].raw or rival["busy"].raw:
         return Markup("{}").format(ours["speed_up"][name].text)
-    ratio, interval = FILTERS["times"](ours["ratio_to"][name]), _interval(ours["ratio_intervals"][name], "times")
-    return Markup("{} ({})").format(ratio, interval) if ratio and interval else ratio
+    ratio, between = FILTERS["times"](ours["ratio_to"][name]), interval(ours["ratio_intervals"][name], "times")
+    return Markup("{} ({})").format(ratio, between) if ratio and between else ratio
 
 
 def starts(those: Sequence[Value], name: str) -> PageTable:

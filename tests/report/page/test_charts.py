@@ -37,7 +37,7 @@ def test_a_scatter_links_the_points_of_the_front_and_points_at_one_place_share_a
     drawn = str(charts.scatter([point("a", 1, 0.9), point("b", 2, 0.8), point("<c>", 3, 0.99)], "all"))
     assert drawn.count("<a ") == 2
     assert drawn.count("<circle") == 3
-    assert "&lt;c&gt;: 3 ms, cosine 0.9900" in drawn
+    assert "&lt;c&gt;: p50 in ms 3, cosine 0.9900" in drawn
     drawn = str(charts.scatter([point("a", 1, 0.9), point("b", 2, 0.99), point("c", 2, 0.99)], "all"))
     assert re.findall(r'class="label[^"]*">([^<]*)<', drawn) == ["a", "b and 1 more"]
 
@@ -63,14 +63,14 @@ AREA = Box(0, 0, 400, 300)
 @pytest.mark.parametrize("count", [1, 2, 12])
 def test_each_point_of_a_crowd_has_a_name_and_no_name_covers_another(count):
     names = [f"name-{number}" for number in range(count)]
-    drawn = "".join(charts.labels([charts.around((200, 150), 6)] * count, names, AREA))
+    drawn = "".join(charts._labels([(200, 150)] * count, names, AREA))
     places = re.findall(r'<text x="([\d.-]+)" y="([\d.-]+)" class="(label[^"]*)">', drawn)
     assert len(set(places)) == len(places) == count
 
 
 def test_a_long_name_is_cut_in_its_middle_and_one_without_room_left_out():
-    assert charts.labels([charts.around((5, 5), 6)], ["a name"], Box(0, 0, 10, 10)) == []
-    assert re.search(r">a+…a+<", "".join(charts.labels([charts.around((20, 150), 6)], ["a" * 100], AREA)))
+    assert charts._labels([(5, 5)], ["a name"], Box(0, 0, 10, 10)) == []
+    assert re.search(r">a+…a+<", "".join(charts._labels([(20, 150)], ["a" * 100], AREA)))
 
 
 def test_boxes_cover_and_hold_others():

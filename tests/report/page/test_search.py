@@ -20,24 +20,28 @@ def wide(text):
     return re.search(r'<div class="when-wide">(.*?)</svg>', text, re.DOTALL)[1]
 
 
-def test_every_trial_with_an_accuracy_and_a_latency_is_a_point_that_leads_to_its_row():
-    result = searches.result(40, failed=3)
-    text = search.html(result, "recipe 0")
-    numbers = [int(each) for each in re.findall(r'<a href="#trial-(\d+)"', wide(text))]
-    assert sorted(numbers) == list(range(1, 38))
+def test_every_trial_with_an_accuracy_and_a_time_is_a_point_and_every_trial_is_a_row():
+    text = search.html(searches.result(40, failed=3), "recipe 0")
+    points = re.findall(r"<title>trial (\d+), ", wide(text))
+    assert sorted(map(int, points)) == list(range(1, 38))
     assert [int(each) for each in re.findall(r'<span id="trial-(\d+)"', text)] == list(range(1, 41))
-    assert "3 trials without an accuracy or a latency" in text
+    assert "3 trials without an accuracy or a time" in text
     assert "the operator &lt;Foo&gt; &amp; &#39;Bar&#39; is unknown" in text
 
 
-def test_the_chosen_trial_and_the_recipe_as_written_are_marked_and_the_front_is_filled():
+def test_the_chosen_trial_has_a_name_in_the_picture_and_leads_to_its_row():
     result = searches.result(40)
-    picture = wide(search.html(result, "recipe 0"))
-    assert len(re.findall(r'class="dot ours"', picture)) == len(result.front) > 1
-    assert re.findall(r'class="ring ([^"]*)"', picture).count("ours") == 1
-    assert (">chosen: " in picture, ">as written<" in picture) == (True, True)
-    area = {each.size: None for each in result.trials}
-    assert len(set(re.findall(r' r="([\d.]+)" class="dot', picture))) == len(area) > 2
+    text = search.html(result, "recipe 0")
+    assert f'<strong>Chosen: <a href="#trial-{result.chosen}">' in text
+    assert re.search(rf'<a href="#trial-{result.chosen}" aria-label="trial {result.chosen}, ', wide(text))
+    assert re.findall(r">(chosen[^<]*)<", wide(text)) == ["chosen"]
+
+
+def test_the_table_of_the_last_race_has_its_own_figures():
+    result = searches.result(12)
+    finals = tuple(replace(each, figures={"p95_ms": 123.456}) for each in result.finals)
+    text = search.html(replace(result, finals=finals), "recipe 0")
+    assert text.count(">123.456<") == len(finals) > 1
 
 
 def test_numbers_of_the_table_are_those_of_the_json():
@@ -48,36 +52,18 @@ def test_numbers_of_the_table_are_those_of_the_json():
     assert [each for each in marked if resolved(shown, each[0]) != each[1]] == []
 
 
-@pytest.mark.parametrize(("count", "failed"), [(0, 0), (2, 2)])
-def test_without_any_figure_there_is_no_picture_and_the_reason_is_said(count, failed):
+@pytest.mark.parametrize(("count", "failed"), [(0, 0), (1, 0), (2, 2)])
+def test_a_picture_needs_two_points_and_a_page_needs_none(count, failed):
     text = search.html(searches.result(count, failed=failed, why=""), "recipe 0")
-    assert ("<figure>" in text, "No trial is chosen." in text) == (False, True)
-    assert "there is no picture" in text
+    assert ("<figure>" in text, "No trial is chosen." in text) == (False, count == failed)
+    assert ("2 trials without an accuracy or a time" in text) == (failed == 2)
 
 
-def test_one_trial_is_a_picture_of_one_point():
-    picture = wide(search.html(searches.result(1), "recipe 0"))
-    assert (picture.count("<a href"), "chosen: as written" in picture) == (1, True)
-
-
-def test_throughput_is_better_to_the_right():
-    result = searches.result(20, figure="throughput")
-    picture = wide(search.html(result, "recipe 0"))
-    line = re.search(r'<path d="M ([^"]*)" class="line ours"', picture)[1]
-    places = [tuple(map(float, each.split())) for each in line.split(" L ")]
-    assert places == sorted(places, key=lambda each: -each[0])
-    assert "rows a second" in picture
-
-
-def test_a_trial_that_was_cut_or_misses_a_bound_is_off_the_line():
-    result = searches.result(12)
-    quick = replace(result.trials[5], figures={"p95_ms": 0.5}, state="cut")
-    trials = tuple(quick if each.number == quick.number else each for each in result.trials)
-    lines = [
-        re.search(r'<path d="M ([^"]*)" class="line', wide(search.html(replace(result, trials=each), "")))[1]
-        for each in (trials, tuple(replace(each, state="validated") for each in trials))
-    ]
-    assert lines[0] != lines[1]
+def test_another_accuracy_stands_in_for_a_cosine_that_no_trial_has():
+    result = searches.result(3)
+    trials = tuple(replace(each, accuracies={"agreement": 0.75}) for each in result.trials)
+    picture = wide(search.html(replace(result, trials=trials, finals=()), "recipe 0"))
+    assert "agreement 0.7500</title>" in picture
 
 
 def test_a_page_replaces_an_earlier_one_and_no_folder(tmp_path):
