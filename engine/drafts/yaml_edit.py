@@ -18,7 +18,7 @@ _FIRST = ("recipe", "extends", "abstract", *ORDER)
 
 def with_value(text: str, path: Path, value: object) -> str:
     """Return a text with a value at `path`, in the place of an earlier one or in a new field."""
-    around, index, (name, *inner) = _found(text, path)
+    around, index, (name, *inner) = _innermost(text, path)
     for each in reversed(inner):
         value = {each: value}
     indent = around.start_mark.column
@@ -39,7 +39,7 @@ def with_value(text: str, path: Path, value: object) -> str:
 
 def without(text: str, path: Path) -> str:
     """Return a text without the field at `path`, and the same text if it has none. The last field leaves `{}`."""
-    around, index, rest = _found(text, path)
+    around, index, rest = _innermost(text, path)
     if index is None or len(rest) > 1:
         return text
     if len(around.value) == 1:
@@ -57,7 +57,7 @@ def without(text: str, path: Path) -> str:
 
 def with_note(text: str, path: Path, note: str) -> str:
     """Return a text with a comment behind a field, after one that stands there; the same text without the field."""
-    around, index, rest = _found(text, path)
+    around, index, rest = _innermost(text, path)
     if index is None or len(rest) > 1:
         return text
     key = around.value[index][0]
@@ -83,7 +83,7 @@ def has_alias(text: str) -> bool:
     return any(isinstance(each, yaml.AliasToken) for each in yaml.scan(text, Loader=yaml.SafeLoader))
 
 
-def _found(text: str, path: Path) -> tuple[Any, int | None, Path]:
+def _innermost(text: str, path: Path) -> tuple[Any, int | None, Path]:
     """Return the innermost mapping on the way to a field, and the rest of the path, which begins with a key of it.
 
     The number is that of this key in the mapping; None if the mapping has no such key.

@@ -137,22 +137,17 @@ def front(points: Sequence[VariantPoint]) -> list[VariantPoint]:
 
 
 def scatter(
-    points: Sequence[VariantPoint],
-    label: str,
-    wide: float = WIDE,
-    *,
-    latency: str = "p50 in ms",
-    accuracy: str = "cosine",
+    points: Sequence[VariantPoint], label: str, wide: float = WIDE, *, titles: tuple[str, str] = ("p50 in ms", "cosine")
 ) -> Markup:
     """Return the accuracy against latency, a named point for each variant; a line joins the points of the Pareto front.
 
     The points of the front have their names first, and the others as far as there is room. Variants at one place have
-    one name, with the number of the others.
+    one name, with the number of the others. `titles` are those of the axes: of the latency and of the accuracy.
     """
     across = svg.scale([point.latency for point in points], 80.0, wide - 30)
     up = svg.scale([point.accuracy for point in points], _HIGH - 50 + 60, 30.0)
     bottom = _HIGH + 10
-    drawn = [*svg.across(across, 30, bottom, latency), *svg.upwards(up, 80, wide - 30, accuracy)]
+    drawn = [*svg.across(across, 30, bottom, titles[0]), *svg.upwards(up, 80, wide - 30, titles[1])]
     best = front(points)
     steps: list[tuple[float, float]] = []
     for point in best:
@@ -160,7 +155,7 @@ def scatter(
         steps += [(place[0], steps[-1][1]), place] if steps else [place]
     drawn.append(svg.path(steps, "line ours"))
     for point in points:
-        title = f"{point.name}: {latency} {point.latency:g}, {accuracy} {point.accuracy:.4f}"
+        title = f"{point.name}: {titles[0]} {point.latency:g}, {titles[1]} {point.accuracy:.4f}"
         at = across(point.latency), up(point.accuracy)
         if point not in best:
             drawn.append(svg.circle(at, 4, "dot rival hollow", title))

@@ -52,7 +52,7 @@ def html(
         variants=variants,
         details=details,
         left_out=len(variants) - len(details),
-        scatter=scatter(points, "variant"),
+        scatter=scatter(points, "variant", ("p50 in ms", "cosine")),
         undrawn=_undrawn(len(points), len(variants)),
         table=tables.variants(variants, details, fast),
         plan=plan.picture(listed, unknown) if len(listed) <= plan.MOST else None,
@@ -149,12 +149,12 @@ def _common(names: Sequence[str]) -> str:
     return "".join(f"{word}-" for word, *_ in words)
 
 
-def scatter(points: Sequence[VariantPoint], what: str, **axes: str) -> Markup | None:
+def scatter(points: Sequence[VariantPoint], what: str, titles: tuple[str, str]) -> Markup | None:
     """Return the picture of accuracy against latency of variants or trials; None where one point says nothing."""
     if len(points) < 2:  # noqa: PLR2004 - one point says nothing
         return None
     label = f"Accuracy against latency of {lists.counted(len(points), what)}. The table has the same figures."
-    return charts.for_any_page(partial(charts.scatter, **axes), points, label)
+    return charts.for_any_page(partial(charts.scatter, titles=titles), points, label)
 
 
 def _undrawn(points: int, variants: int) -> str:

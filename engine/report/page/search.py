@@ -36,7 +36,7 @@ def html(result: TuneResult, version: str) -> str:
         title=result.recipe,
         result=result,
         seconds=fields["seconds"],
-        scatter=page.scatter(points, "trial", latency="time as a share of the first trial's", accuracy=kept),
+        scatter=page.scatter(points, "trial", ("time as a share of the first trial's", kept)),
         undrawn=len(rows) - len(points),
         finals=_table("last race", result.finals, fields["finals"], result),
         trials=_table("trials", result.trials, fields["trials"], result),
