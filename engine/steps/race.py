@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal, Self
 from engine import tasks
 from engine.errors import StepError
 from engine.gpus.hardware import Driver
-from engine.kit.bench import cuda_graphs, interleaving, race
+from engine.kit.bench import cuda_graphs, race
 from engine.kit.bench.contenders import BuiltModel, unmeasured
 from engine.kit.bench.interleaving import Budget, Contender
 from engine.kit.bench.race import Entrant, RaceReport
@@ -152,11 +152,9 @@ class Race(Step):
         budget = replace(each, seconds=each.seconds * count, warm_up=each.warm_up * count)
         timed = dict(zip(entrants, race.run(list(entrants.values()), budget, cut=self.cut, by=self.by), strict=True))
         out.mkdir(parents=True, exist_ok=True)
-        raw = {number: interleaving.in_ms(rounds) for number, (_, rounds) in timed.items()}
-        (out / _LATENCIES).write_text(json.dumps(raw) + "\n", "utf-8")
+        (out / _LATENCIES).write_text(json.dumps({number: raw for number, (_, raw) in timed.items()}) + "\n", "utf-8")
         for row, _ in timed.values():
-            cut = f", timed no further after {row.rounds} rounds" if row.was_cut else ""
-            print(f"{row.line(())}, {row.rows_per_s:g} rows/s, p50 lead {row.leads.get(race.P50, 1)}{cut}")
+            print(row.line())
         gpu = self.contestants[0].execution.hardware
         return RaceReport(
             cpu=cpu.model(),
