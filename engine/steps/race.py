@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
 from engine import tasks
 from engine.errors import StepError
-from engine.gpus.hardware import Driver
 from engine.kit.bench import cuda_graphs, race
 from engine.kit.bench.contenders import BuiltModel, unmeasured
 from engine.kit.bench.interleaving import Budget, Contender
@@ -21,7 +20,7 @@ from engine.kit.inputs import bench_inputs
 from engine.kit.onnx import graphs, onnx_files
 from engine.machine import cpu
 from engine.recipe import shape_values
-from engine.runtimes import devices
+from engine.runtimes import devices, requirements
 from engine.runtimes.execution import Execution
 from engine.runtimes.profiles import fixed
 from engine.runtimes.threads import measured_threads
@@ -103,15 +102,7 @@ class Race(Step):
     def hardware(self) -> Hardware | None:
         """Return the hardware of the baseline, with the packages that drive the GPU for all contestants."""
         needs = {each.execution.runtime: need for each in self.contestants if (need := each.execution.needs)}
-        first = next(iter(needs.values()), None)
-        if first is None:
-            return None
-        own = (
-            each.drivers or [Driver(runtime=name, tool=each.tool, version=each.version)] for name, each in needs.items()
-        )
-        drivers = tuple(dict.fromkeys(chain(*own)))
-        libraries = next((each.libraries for each in needs.values() if each.libraries), None)
-        return first.model_copy(update={"drivers": drivers if len(drivers) > 1 else (), "libraries": libraries})
+        return requirements.of_all(needs) if len(needs) > 1 else next(iter(needs.values()), None)
 
     def models_of(self) -> Mapping[str, str]:
         """Return the parameters of the contestants' models, with their places among the contestants."""
