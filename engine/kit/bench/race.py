@@ -101,7 +101,7 @@ def run(
 
     timed = interleaving.measure([each.contender for each in entrants], {}, budget, out=out, clock=clock)
     hot = [each.hot for each in timed]
-    made = []
+    rows = []
     for index, (entrant, calls) in enumerate(zip(entrants, timed, strict=True)):
         contender = replace(entrant.contender, ours=index == 0)
         bench, raw = interleaving.timed_row(contender, calls.hot, shape=entrant.shape, ratios={}, paused=calls.paused)
@@ -115,8 +115,8 @@ def run(
             was_cut=index in others and index in out(hot),
             leads={figure: Lead.of_rounds(ratios) for figure, ratios in faster.items()} if index else {},
         )
-        made.append((row, raw))
-    return made
+        rows.append((row, raw))
+    return rows
 
 
 def is_cut(slower: Sequence[float], cut: float) -> bool:
