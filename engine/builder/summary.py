@@ -27,7 +27,7 @@ from engine.store.record import Record
 from engine.text import lists, sizes
 
 NOT_ON_DEVICE = "not validated on the device yet"
-_WHERE_KNOWN = (Section.ENGINE, Section.RUNTIME, "licenses", "sample_lengths", "starts", "throughput")
+_WHERE_KNOWN = (Section.ENGINE, Section.RUNTIME, "licenses", "sample_lengths", "starts")
 """The fields of the JSON of a summary that are left out where they are empty."""
 R = TypeVar("R", bound=TypedReport)
 
@@ -188,7 +188,6 @@ class Summary:
             "licenses": [] if self.facts is None else self.facts.to_json().get("licenses", []),
             "sample_lengths": [{**asdict(each), "proposal": self.proposal(each)} for each in lengths],
             "starts": [] if bench is None else [each.to_json() for each in bench.starts],
-            "throughput": [] if bench is None else [asdict(each) for each in bench.throughput],
             "warnings": list(self.warnings),
         }
         return {name: value for name, value in fields.items() if value or name not in _WHERE_KNOWN}

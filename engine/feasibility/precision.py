@@ -14,9 +14,7 @@ if TYPE_CHECKING:
     from engine.gpus import Gpu
     from engine.recipe.load import LoadedRecipe
     from engine.recipe.schema import Recipe
-    from engine.runtimes.runtime import Runtime
 
-_PRECISIONS = ("fp32", "fp16", "bf16", "int8", "fp8", "int4")
 _NEAREST: Mapping[str, Sequence[str]] = {
     "fp32": ("fp16",),
     "fp16": ("fp32",),
@@ -37,13 +35,14 @@ def check(loaded: LoadedRecipe, devices: Sequence[Gpu]) -> None:
     if kernels is not None:
         by = f"the provider {recipe.target.provider} does not compute" if devices else "no cpu is built for"
         helps = bool(kernels.instead) and requested not in kernels.not_for
-        more = f", or {kernels.instead}" if helps and requested in _able(loaded, devices) else ""
+        more = f", or {kernels.instead}" if helps and requested in runtime.precisions_on(devices) else ""
         _refuse(loaded, kernels.precisions, f"{by} in {requested}", kernels.fact, more=more)
     else:
         for gpu in devices:
             lacking = f" with {runtime.name}" if requested in gpu.dtypes else ""
             what = f"{called([gpu])} cannot compute in {requested}{lacking}"
-            _refuse(loaded, _of(gpu, runtime), what, "it computes in", nearest=_able(loaded, devices))
+            able = runtime.precisions_on([gpu])
+            _refuse(loaded, able, what, "it computes in", nearest=runtime.precisions_on(devices))
     _calibration(loaded, devices)
     _weights_only(loaded)
     _keep_in(loaded)
@@ -68,10 +67,8 @@ def _weights_only(loaded: LoadedRecipe) -> None:
     if chosen is None or recipe.precision == "fp32" or chosen == by_weights:  # fp32 may be one row of a matrix
         return
     if chosen:
-        what, hint = (
-            "weights alone are quantized only for a cpu with onnxruntime or openvino",
-            "leave `weights_only` out",
-        )
+        what = "weights alone are quantized only for a cpu with onnxruntime or openvino"
+        hint = "leave `weights_only` out"
     else:
         what, hint = f"{recipe.precision} on a cpu is for weights alone", "leave `weights_only` out, or use int8"
     raise loaded.error(what, "quantize", "weights_only", hint=hint)
@@ -88,18 +85,6 @@ def _refuse(
     hint = f"the nearest that works is precision: {nearest_precision}{more}"
     at = ("precision",) if loaded.position("precision") else ("target", "runtime")
     raise loaded.error(what, *at, facts=[f"{fact} {', '.join(able)}"], hint=hint)
-
-
-def _able(loaded: LoadedRecipe, devices: Sequence[Gpu]) -> Sequence[str]:
-    """Return the precisions that all of the GPUs compute in with the recipe's runtime."""
-    runtime = registry.of(loaded.recipe)
-    return [dtype for dtype in _PRECISIONS if all(dtype in _of(gpu, runtime) for gpu in devices)]
-
-
-def _of(gpu: Gpu, runtime: Runtime) -> Sequence[str]:
-    """Return the precisions in which one GPU computes with a runtime."""
-    lacks = runtime.lacks(gpu)
-    return [dtype for dtype in _PRECISIONS if dtype in gpu.dtypes and dtype not in lacks]
 
 
 def _calibration(loaded: LoadedRecipe, devices: Sequence[Gpu]) -> None:

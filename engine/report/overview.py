@@ -97,8 +97,8 @@ def as_text(overviews: Sequence[VariantOverview]) -> Iterator[str]:
 
 
 def as_markdown(overviews: Sequence[VariantOverview]) -> Iterator[str]:
-    """Yield the lines of the table as GitHub and GitLab draw it, with more columns than a terminal has room for."""
-    header, rows = _table(overviews, wide=True)
+    """Yield the lines of the table as GitHub and GitLab draw it."""
+    header, rows = _table(overviews)
     yield from grid.markdown_table(header, rows, right=[_is_number(name) for name in header])
     places = _places(overviews)
     if len(places) == 1:
@@ -148,9 +148,7 @@ def _is_number(name: str) -> bool:
     return name not in ("recipe", "state", "shape", "against last build")
 
 
-def _table(
-    overviews: Sequence[VariantOverview], *, wide: bool = False
-) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+def _table(overviews: Sequence[VariantOverview]) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
     """Return the titles of the columns with a value, and the cells of each row."""
     several = len(_places(overviews)) > 1
     metrics = dict.fromkeys(name for each in overviews for name in each.figures.metrics)
@@ -163,8 +161,6 @@ def _table(
         **{name: [_cell(each.figures.metrics.get(name), "{:.4f}".format) for each in overviews] for name in metrics},
         "shape": [_place(each) if several else "" for each in overviews],
         "p50 ms": [f"{each.figures.latencies[0].p50_ms:.3f}" if each.figures.latencies else "" for each in overviews],
-        "after a pause ms": [_cell(_first(each, "paused_ms"), "{:.3f}".format) if wide else "" for each in overviews],
-        "rows/s": [_cell(_first(each, "rows_per_s"), "{:,.1f}".format) if wide else "" for each in overviews],
         "against last build": ["" if each.change is None else each.change.in_words() for each in overviews],
     }
     kept = {name: cells for name, cells in columns.items() if any(cells)}
@@ -173,11 +169,6 @@ def _table(
 
 def _cell(value: float | None, text: Callable[[Any], str]) -> str:
     return "" if value is None else text(value)
-
-
-def _first(each: VariantOverview, name: str) -> float | None:
-    """Return a figure of the first latency."""
-    return getattr(each.figures.latencies[0], name) if each.figures.latencies else None
 
 
 def _place(each: VariantOverview) -> str:

@@ -9,7 +9,7 @@ from engine.builder.job import read_report
 from engine.builder.summary import Summary
 from engine.builder.why import Finding
 from engine.kit.bench.interleaving import PAUSE_MS
-from engine.kit.bench.report import BenchReport, BenchRow, speed_up, title_of
+from engine.kit.bench.report import BenchReport, BenchRow, speed_up
 from engine.kit.bench.sample_report import Batching, SampleFigures, SampleLengths
 from engine.kit.choice.report import ChoiceReport
 from engine.kit.quantization.report import HalfReport, Kept, QdqReport, QuantizeReport
@@ -49,7 +49,7 @@ def choice_of_job(finding: Finding) -> list[str]:
 
 
 def model_lines(bench: BenchReport) -> Iterator[str]:
-    """Yield a line for each model: calls after a pause, rows per second, and its start; then rows by batch.
+    """Yield a line for each model: calls after a pause, rows per second, and its start.
 
     Nothing is yielded for a report of an earlier version of this program, which has no such figures.
     """
@@ -65,11 +65,6 @@ def model_lines(bench: BenchReport) -> Iterator[str]:
         speed = _by_shape([f"{row.rows_per_s:,.0f}" for row in rows if row.rows_per_s is not None])
         parts = [f"paused {paused} ms", *([f"{speed} rows/s"] if speed else []), *filter(None, [starts.get(model)])]
         yield f"  {_name(rows[0])}: {'; '.join(parts)}"
-    for line in bench.throughput:
-        place = "".join(f", {axis} {extent}" for axis, extent in line.shape.items())
-        rows_per_s = ", ".join(f"{batch}: {rows:,.0f}" for batch, rows in line.rows_per_s.items())
-        via = "" if line.via == IN_PROCESS else f" {line.via}"
-        yield f"  rows/s by batch, {title_of(line.runtime, ours=line.ours)}{via}{place}: {rows_per_s}"
 
 
 def _name(row: BenchRow) -> str:

@@ -6,6 +6,8 @@ import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
+from engine.runtimes.support import known_gpus
+
 if TYPE_CHECKING:
     from engine.runtimes.recipes import RecipeView
     from engine.runtimes.support import Support
@@ -70,19 +72,21 @@ def value_at(recipe: RecipeView, path: str) -> Any:
     return None if value in ((), {}) else value
 
 
+def weights_only(recipe: RecipeView) -> Knob:
+    """Return the knob that gives int8 to the weights alone, for a runtime that can be told so."""
+    return Knob(WEIGHTS_ONLY, first(value_at(recipe, WEIGHTS_ONLY), (None, True)), {PRECISION: ("int8",)})
+
+
 def max_batch_size(recipe: RecipeView) -> tuple[Knob, ...]:
     """Return the knob of the most rows that Triton joins; no knob where the profiles allow one row or say nothing."""
     most = max((profile[_BATCH].max for profile in recipe.profiles if _BATCH in profile), default=1)
-    sizes = tuple(size for size in powers_of_two(most) if 1 < size < most)
-    return (Knob(MAX_BATCH_SIZE, (None, *sizes), of="load"),) if most > 1 else ()
+    return (Knob(MAX_BATCH_SIZE, (None, *powers_of_two(most - 1)[1:]), of="load"),) if most > 1 else ()
 
 
 def tf32(runtime: Support, recipe: RecipeView) -> tuple[Knob, ...]:
     """Return the knob that keeps fp32 out of TF32, for a runtime and GPUs that would compute in TF32 otherwise."""
-    from engine import gpus
-
-    named = [gpu for gpu in map(gpus.known, recipe.target.devices) if gpu is not None]
-    switch = False in runtime.tf32_choices(recipe.target) and any("tf32" in gpu.dtypes for gpu in named)
+    has_tf32 = any("tf32" in gpu.dtypes for gpu in known_gpus(recipe.target))
+    switch = has_tf32 and False in runtime.tf32_choices(recipe.target)
     return (Knob("tf32", first(recipe.tf32, (None, False)), {PRECISION: ("fp32",)}),) if switch else ()
 
 

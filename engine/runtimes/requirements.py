@@ -80,14 +80,22 @@ def required(recipe: Recipe) -> Hardware | None:
     """
     runtime = registry.of(recipe)
     if candidates := runtime.candidates(recipe):
-        needs = {name: required(recipe.as_run_by(name)) for name in candidates}
-        drivers = tuple(
-            Driver(runtime=name, tool=each.tool, version=each.version) for name, each in needs.items() if each
-        )
-        default = needs[candidates[0]]
-        return default and default.model_copy(update={"drivers": drivers})
+        needs = {name: need for name in candidates if (need := required(recipe.as_run_by(name)))}
+        return of_all(needs) if candidates[0] in needs else None
     tool = None if runtime.runs_on_cpu(recipe.target) else runtime.tool(recipe.target)
     return None if tool is None else on(recipe.target.devices, tool=tool, version=runtime.tool_version(recipe))
+
+
+def of_all(needs: Mapping[str, Hardware]) -> Hardware:
+    """Return the hardware of the first of several runtimes, with the packages that drive the GPU for all of them."""
+    drivers = dict.fromkeys(
+        driver
+        for name, each in needs.items()
+        for driver in each.drivers or [Driver(runtime=name, tool=each.tool, version=each.version)]
+    )
+    first, *others = needs.values()
+    libraries = next((each.libraries for each in (first, *others) if each.libraries), None)
+    return first.model_copy(update={"drivers": tuple(drivers), "libraries": libraries})
 
 
 def on(names: Sequence[str], *, tool: str, version: str | None = None) -> Hardware:

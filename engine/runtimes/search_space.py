@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from engine import gpus, tasks
@@ -28,28 +29,25 @@ def of_recipe(recipe: RecipeView, *, shapes: Sequence[Mapping[str, int]] = (), c
     `cpus` limits the threads and the instances of a server. A field that the recipe states, and that is no knob of a
     point's runtime, is left out of that point: its last knob has the value None.
     """
-    able = _able(recipe)
-    own = recipe.target.runtime
-    default = own if own in able else next(iter(registry.of(recipe).candidates(recipe)), None)
+    stated = partial(knobs.value_at, recipe)
+    able, named = _able(recipe), recipe.target.runtime
+    default = named if named in able else next(iter(registry.of(recipe).candidates(recipe)), None)
     runtimes = Knob(knobs.RUNTIME, knobs.first(default, tuple(able)))
-    forced = [_under(each, knob) for each in able.values() for knob in _forced(each, recipe)]
-    offered = [
-        _under(each, knob)
-        for each in able.values()
-        for knob in (*each.knobs(recipe), *_profiles(each, recipe, shapes), *_load(each, recipe, cpus))
-    ]
+    forced: list[Knob] = []
+    offered: list[Knob] = []
+    for each in able.values():
+        only = {knobs.RUNTIME: (each.name,)}
+        own = (*each.knobs(recipe), *_profiles(each, recipe, shapes), *_load(each, recipe, cpus))
+        forced += (replace(knob, when=only) for knob in _forced(each, recipe))
+        offered += (replace(knob, when={**only, **knob.when}) for knob in own)
     offered.sort(key=lambda knob: knob.field != knobs.PRECISION)
-    left_out = {knob.field: Knob(knob.field, (None,), of=knob.of) for knob in offered if _is_left_out(knob, recipe)}
+    left_out = {
+        knob.field: Knob(knob.field, (None,), of=knob.of)
+        for knob in offered  # a section of some runtimes is left out as a whole
+        if None in knob.values and stated(knob.field) is not None and not knob.field.startswith(_OF_RUNTIMES)
+    }
     every = (runtimes, *forced, *offered, *left_out.values())
-    return tuple(
-        replace(knob, written=knob.written or knobs.value_at(recipe, knob.field) == knob.values[0]) for knob in every
-    )
-
-
-def _is_left_out(knob: Knob, recipe: RecipeView) -> bool:
-    """Tell whether the recipe states the field of a knob, and a point of another runtime must not."""
-    inside = knob.field.partition(".")[0] in _OF_RUNTIMES  # such a section is left out as a whole
-    return None in knob.values and not inside and knobs.value_at(recipe, knob.field) is not None
+    return tuple(replace(knob, written=knob.written or stated(knob.field) == knob.values[0]) for knob in every)
 
 
 def _able(recipe: RecipeView) -> dict[str, Runtime]:
@@ -65,10 +63,6 @@ def _able(recipe: RecipeView) -> dict[str, Runtime]:
         if fits and generates and not runtime.candidates(recipe) and runtime.knobs(recipe):
             able[name] = runtime
     return able
-
-
-def _under(runtime: Runtime, knob: Knob) -> Knob:
-    return replace(knob, when={knobs.RUNTIME: (runtime.name,), **knob.when})
 
 
 def _forced(runtime: Runtime, recipe: RecipeView) -> list[Knob]:
@@ -97,11 +91,11 @@ def _extent(extent: Any) -> object:
 
 def _load(runtime: Runtime, recipe: RecipeView, cpus: int) -> list[Knob]:
     """Return the knobs of the server: threads of an operator on a CPU, and instances of the model."""
-    on_cpu = runtime.runs_on_cpu(recipe.target)
     if not runtime.loads_in_triton:
         return []
+    on_cpu = runtime.runs_on_cpu(recipe.target)
     kind, most = ("KIND_CPU", cpus) if on_cpu else ("KIND_GPU", _MOST_ON_A_GPU)
-    groups = [[{"kind": kind, "count": count}] for count in knobs.powers_of_two(most) if count > 1]
+    groups = [[{"kind": kind, "count": count}] for count in knobs.powers_of_two(most)[1:]]
     threads = knobs.powers_of_two(cpus) if on_cpu and runtime.threads_in_triton else ()
     every = [Knob(_INSTANCES, (None, *groups), of="load"), Knob(_THREADS, (None, *threads), of="load")]
     return [each for each in every if len(each.values) > 1]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from engine.runtimes import recipes
@@ -128,14 +128,12 @@ class Support:
     def precisions(self, target: TargetView) -> tuple[str, ...]:
         """Return the precisions that a recipe for this target can name, if every GPU that it names is known."""
         kernels = self.kernels(target)
-        if kernels is not None:
-            return kernels.precisions
-        from engine import gpus
+        return self.precisions_on(known_gpus(target)) if kernels is None else kernels.precisions
 
-        named = [gpu for gpu in map(gpus.known, target.devices) if gpu is not None]
-        return tuple(
-            each for each in _PRECISIONS if all(each in gpu.dtypes and each not in self.lacks(gpu) for gpu in named)
-        )
+    def precisions_on(self, devices: Iterable[Gpu]) -> tuple[str, ...]:
+        """Return the precisions in which each of the GPUs computes with this runtime."""
+        lacking = [(gpu.dtypes, self.lacks(gpu)) for gpu in devices]
+        return tuple(each for each in _PRECISIONS if all(each in has and each not in lacks for has, lacks in lacking))
 
     def tf32_choices(self, target: TargetView) -> Sequence[bool]:
         """Return the values of `tf32` that the runtime can be told for this target; none for one without the switch."""
@@ -148,10 +146,7 @@ class Support:
         """
         if recipe.tf32 is not False:
             return recipe.tf32
-        from engine import gpus
-
-        named = filter(None, map(gpus.known, recipe.target.devices))
-        return False if any("tf32" in gpu.dtypes for gpu in named) else None
+        return False if any("tf32" in gpu.dtypes for gpu in known_gpus(recipe.target)) else None
 
     def sections(self, target: TargetView) -> Sequence[str]:
         """Return the sections of a recipe, besides `runtimes`, whose options the runtime reads for this target."""
@@ -253,3 +248,10 @@ class Support:
     def sums_in_fp32(self, recipe: RecipeView) -> tuple[str, ...]:
         """Return the normalizations whose kernels for fp16 are known to sum in fp32."""
         return ()
+
+
+def known_gpus(target: TargetView) -> list[Gpu]:
+    """Return those of a target's GPUs that the catalogue knows."""
+    from engine import gpus
+
+    return [gpu for gpu in map(gpus.known, target.devices) if gpu is not None]

@@ -138,8 +138,8 @@ class MeasureRuntimes(Step):
                     for contender, each in zip(contenders, built, strict=True)
                 ]
             measured = interleaving.measure(ready, inputs, self.budget)
-            for name, rounds in zip(runs, measured, strict=True):
-                latencies[name].append(Latency(axes, medians(rounds)))
+            for name, calls in zip(runs, measured, strict=True):
+                latencies[name].append(Latency(axes, medians(calls.hot)))
                 print(f"{name}: p50 {latencies[name][-1].p50_ms:.3f} ms")
         gpu = self.execution.hardware
         report = CandidatesReport(

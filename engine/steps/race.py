@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
 from engine import tasks
 from engine.errors import StepError
-from engine.gpus.hardware import Driver
-from engine.kit.bench import cuda_graphs, interleaving, race
+from engine.kit.bench import cuda_graphs, race
 from engine.kit.bench.contenders import BuiltModel, unmeasured
 from engine.kit.bench.interleaving import Budget, Contender
 from engine.kit.bench.race import Entrant, RaceReport
@@ -21,7 +20,7 @@ from engine.kit.inputs import bench_inputs
 from engine.kit.onnx import graphs, onnx_files
 from engine.machine import cpu
 from engine.recipe import shape_values
-from engine.runtimes import devices
+from engine.runtimes import devices, requirements
 from engine.runtimes.execution import Execution
 from engine.runtimes.profiles import fixed
 from engine.runtimes.threads import measured_threads
@@ -103,15 +102,7 @@ class Race(Step):
     def hardware(self) -> Hardware | None:
         """Return the hardware of the baseline, with the packages that drive the GPU for all contestants."""
         needs = {each.execution.runtime: need for each in self.contestants if (need := each.execution.needs)}
-        first = next(iter(needs.values()), None)
-        if first is None:
-            return None
-        own = (
-            each.drivers or [Driver(runtime=name, tool=each.tool, version=each.version)] for name, each in needs.items()
-        )
-        drivers = tuple(dict.fromkeys(chain(*own)))
-        libraries = next((each.libraries for each in needs.values() if each.libraries), None)
-        return first.model_copy(update={"drivers": drivers if len(drivers) > 1 else (), "libraries": libraries})
+        return requirements.of_all(needs) if len(needs) > 1 else next(iter(needs.values()), None)
 
     def models_of(self) -> Mapping[str, str]:
         """Return the parameters of the contestants' models, with their places among the contestants."""
@@ -152,11 +143,9 @@ class Race(Step):
         budget = replace(each, seconds=each.seconds * count, warm_up=each.warm_up * count)
         timed = dict(zip(entrants, race.run(list(entrants.values()), budget, cut=self.cut, by=self.by), strict=True))
         out.mkdir(parents=True, exist_ok=True)
-        raw = {number: interleaving.in_ms(rounds) for number, (_, rounds) in timed.items()}
-        (out / _LATENCIES).write_text(json.dumps(raw) + "\n", "utf-8")
+        (out / _LATENCIES).write_text(json.dumps({number: raw for number, (_, raw) in timed.items()}) + "\n", "utf-8")
         for row, _ in timed.values():
-            cut = f", timed no further after {row.rounds} rounds" if row.was_cut else ""
-            print(f"{row.line(())}, {row.rows_per_s:g} rows/s, p50 lead {row.leads.get(race.P50, 1)}{cut}")
+            print(row.line())
         gpu = self.contestants[0].execution.hardware
         return RaceReport(
             cpu=cpu.model(),

@@ -161,9 +161,6 @@ def test_a_line_for_each_model_has_pauses_rows_per_second_and_its_start_and_the_
         "  m (ours): paused 3.000 / 10.000 ms; 667 / 5,333 rows/s; load 0.12 s, first call 3.0 ms, peak memory 50 MiB",
         "  pytorch-fp32: paused 3.000 / 10.000 ms; 667 / 5,333 rows/s; start not measured: no first call within 20 s",
         "  m (ours) triton-grpc: paused 3.000 / 10.000 ms; 667 / 5,333 rows/s",
-        "  rows/s by batch, m (ours), sequence 16: 1: 667, 8: 5,333",
-        "  rows/s by batch, pytorch-fp32, sequence 16: 1: 667, 8: 5,333",
-        "  rows/s by batch, m (ours) triton-grpc, sequence 16: 1: 667, 8: 5,333",
     ]
     shown, before = (table(summary(bench=each)).splitlines() for each in (report, replace(report, starts=())))
     assert [line for line in shown if "p95" in line] == [line for line in before if "p95" in line] != []

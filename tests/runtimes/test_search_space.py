@@ -59,8 +59,8 @@ def walked(every, *pairs):
 
 
 def points(every):
-    """Yield the point of each runtime and precision, and with each a point for each further value of each knob."""
-    runtimes = every[0]
+    """Yield the point of each runtime and precision, and a point for each further value of each other knob."""
+    runtimes, varied = every[0], []
     for runtime in runtimes.values:
         first, asked = walked(every, (runtimes, runtime))
         yield first
@@ -70,8 +70,10 @@ def points(every):
             point, asked = walked(every, (runtimes, runtime), pair)
             yield point
             for knob in asked:
-                for value in knob.values[1:] if knob is not runtimes and knob not in precisions else ():
-                    yield walked(every, (runtimes, runtime), pair, (knob, value))[0]
+                if knob is not runtimes and knob not in (*precisions, *varied):
+                    varied.append(knob)
+                    for value in knob.values[1:]:
+                        yield walked(every, (runtimes, runtime), pair, (knob, value))[0]
 
 
 @pytest.mark.parametrize("text", SAMPLES.values(), ids=SAMPLES)

@@ -7,8 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
-from functools import partial
-from itertools import chain, repeat
+from itertools import repeat
 from math import inf
 from typing import TYPE_CHECKING, NamedTuple, Self, TypeVar
 
@@ -29,9 +28,9 @@ T = TypeVar("T")
 Call = Callable[[], object]
 Clock = Callable[[], float]
 Rounds = list[list[float]]
-"""The seconds of the calls of one contender: a list for each round."""
-TimedRow = tuple[BenchRow, list[list[float]]]
-"""A row of a report, and the milliseconds of its calls: a list for each round."""
+"""The times of the calls of one contender: a list for each round."""
+TimedRow = tuple[BenchRow, Rounds]
+"""A row of a report, and the milliseconds of its calls."""
 _REST = 0.06
 """Seconds without calls before a turn.
 
@@ -39,7 +38,7 @@ After each call, the threads of ONNX Runtime 1.31 wait in a loop for work: for 0
 call of another contender that begins meanwhile lacks a core.
 """
 _OTHERS = 64 << 20
-"""Bytes of other memory that pass through the caches in a pause, as if another program ran meanwhile."""
+"""Bytes of other memory that pass through the caches before a paused call, as if another program ran meanwhile."""
 PAUSE_MS = round(_REST * 1e3)
 """Milliseconds of the pause before a paused call."""
 
@@ -47,8 +46,8 @@ PAUSE_MS = round(_REST * 1e3)
 class TimedCalls(NamedTuple):
     """The seconds of calls of one contender."""
 
-    hot: list[list[float]]
-    """Calls in a loop, a list for each round."""
+    hot: Rounds
+    """Calls in a loop."""
     paused: list[float]
     """One call of each round: the first one after a pause, in which the caches were used by others."""
 
@@ -75,11 +74,6 @@ class Contender:
     """The CUDA graph that calls replay; None for calls without one."""
     copies: tuple[Contender, ...] = ()
     """Further copies of the model. In a turn all copies are called at once, each in a thread of its own."""
-
-    @property
-    def instances(self) -> int:
-        """How many copies of the model there are."""
-        return 1 + len(self.copies)
 
     def __str__(self) -> str:
         return self.runtime if self.via == IN_PROCESS else f"{self.runtime} {self.via}"
@@ -145,7 +139,7 @@ def bench_rows(
     in_process = sum(each.via == IN_PROCESS for each in contenders)
     share = len(contenders) / max(1, in_process)
     longer = replace(budget, seconds=budget.seconds * share, warm_up=budget.warm_up * share)
-    timed = measure_calls(contenders, inputs, longer, clock=clock)
+    timed = measure(contenders, inputs, longer, clock=clock)
     rows = []
     for contender, calls in zip(contenders, timed, strict=True):
         ratios = {
@@ -183,12 +177,7 @@ def timed_row(
         other_way=contender.other_way,
         graph=contender.graph,
     )
-    return row, in_ms(rounds)
-
-
-def in_ms(rounds: Sequence[Sequence[float]]) -> Rounds:
-    """Return the milliseconds of each call, in whole microseconds, from its seconds."""
-    return [[round(value * 1e3, _RAW_DIGITS) for value in values] for values in rounds]
+    return row, [[round(value, _RAW_DIGITS) for value in values] for values in rounds_ms]
 
 
 def measure(
@@ -198,83 +187,47 @@ def measure(
     *,
     out: Callable[[Sequence[Rounds]], Collection[int]] = lambda _: (),
     clock: Clock = time.perf_counter,
-) -> list[Rounds]:
-    """Return for each contender a list of rounds; each round is a list of latencies in seconds, of calls in a loop.
-
-    After each round `out` gets all latencies so far, and returns the indices of the contenders that are timed no
-    further.
-    """
-    return [timed.hot for timed in measure_calls(contenders, inputs, budget, out=out, clock=clock)]
-
-
-def measure_calls(
-    contenders: Sequence[Contender],
-    inputs: Tensors,
-    budget: Budget,
-    *,
-    out: Callable[[Sequence[Rounds]], Collection[int]] = lambda _: (),
-    clock: Clock = time.perf_counter,
 ) -> list[TimedCalls]:
-    """Return the seconds of the calls of each contender: in a loop, and after a pause. `out` is that of `measure`.
+    """Return the seconds of the calls of each contender: in a loop, and after a pause.
 
-    The order of the turns changes from round to round (`turn_order`). Before the first round each contender is warmed
-    up until its latency is stable. A turn begins with a pause, and ends early where it takes twice its time.
+    Before the first round each contender is warmed up until its latency is stable. A turn ends early where it takes
+    twice its time. After each round `out` gets the hot calls so far, and returns the indices of the contenders that are
+    timed no further.
     """
+    import numpy as np
+
     share = 1 / len(contenders)
     turn = budget.seconds * share / budget.rounds
     lanes = [[(each, each.prepare(inputs)) for each in (contender, *contender.copies)] for contender in contenders]
     timed = [TimedCalls([], []) for _ in contenders]
+    others = np.zeros(_OTHERS, dtype=np.uint8)
     with ThreadPoolExecutor(max(map(len, lanes))) as threads:
-        runs, settling = [], []
+
+        def at_once(lane: Sequence[tuple[Contender, Call]], work: Callable[[Call], T]) -> list[T]:
+            """Do some work with the calls of all copies of a model at once, each in the context of its copy."""
+
+            def do(copy: tuple[Contender, Call]) -> T:
+                contender, call = copy
+                with contender.active():
+                    return work(call)
+
+            return list(map(do, lane) if len(lane) == 1 else threads.map(do, lane))
+
+        plans = []
         for lane in lanes:
-            usual = max(_at_once(threads, lane, lambda call: _warm_up(call, budget.warm_up * share, clock)))
+            usual = max(at_once(lane, lambda call: _warm_up(call, budget.warm_up * share, clock)))
             fitting = int(turn / usual)
             # A call that fills a turn gets no settling: cold caches add little to it, and a call doubles the time.
-            settling.append(_SETTLING if fitting > 1 else 0)
-            runs.append(max(1, min(budget.most_runs // budget.rounds, fitting - settling[-1])))
-
-        def calls_of_turn(call: Call, index: int) -> TimedCalls:
-            end = clock() + 2 * turn
-            first = times(repeat(call, settling[index]), clock, end=end)
-            hot = times(repeat(call, runs[index]), clock, end=end)
-            return TimedCalls([hot], [(first or hot)[0]])
-
-        pause = _pause()
-        left = list(range(len(contenders)))
-        for number in range(budget.rounds):
-            for index in [left[place] for place in turn_order(number, len(left))]:
-                next(pause)
-                took = _at_once(threads, lanes[index], partial(calls_of_turn, index=index))
-                timed[index].hot.append(list(chain.from_iterable(each.hot[0] for each in took)))
-                timed[index].paused.append(stats.median([each.paused[0] for each in took]))
-            gone = out([each.hot for each in timed])
-            left = [index for index in left if index not in gone]
+            settling = _SETTLING if fitting > 1 else 0
+            plans.append((settling, max(1, min(budget.most_runs // budget.rounds, fitting - settling))))
+        for index in turns(budget.rounds, len(contenders), out=lambda: out([each.hot for each in timed])):
+            settling, runs = plans[index]
+            np.add(others, 1, out=others)
+            calls, end = settling + runs, clock() + 2 * turn
+            took = at_once(lanes[index], lambda call: times(repeat(call, calls), clock, end=end))  # noqa: B023
+            timed[index].hot.append([value for each in took for value in each[settling:] or each[-1:]])
+            timed[index].paused.append(stats.median([each[0] for each in took]))
     return timed
-
-
-def _at_once(threads: ThreadPoolExecutor, lane: Sequence[tuple[Contender, Call]], work: Callable[[Call], T]) -> list[T]:
-    """Do some work with the calls of all copies of a model: with one in this thread, with several in threads at once.
-
-    Each call is made in the context of its copy.
-    """
-
-    def do(copy: tuple[Contender, Call]) -> T:
-        contender, call = copy
-        with contender.active():
-            return work(call)
-
-    return [do(lane[0])] if len(lane) == 1 else list(threads.map(do, lane))
-
-
-def _pause() -> Iterator[None]:
-    """Wait, each time that a value is taken, until threads sleep, after other memory has passed through the caches."""
-    import numpy as np
-
-    others = np.zeros(_OTHERS, dtype=np.uint8)
-    while True:
-        np.add(others, 1, out=others)
-        time.sleep(_REST)
-        yield
 
 
 def _warm_up(call: Call, seconds: float, clock: Clock) -> float:
@@ -304,18 +257,18 @@ def times(calls: Iterable[Call], clock: Clock, *, end: float = inf) -> list[floa
     return took
 
 
-def turns(rounds: int, count: int) -> Iterator[int]:
-    """Yield the index of the contender whose turn it is, of `count` contenders in each of the rounds.
+def turns(rounds: int, count: int, *, out: Callable[[], Collection[int]] = tuple) -> Iterator[int]:
+    """Yield the index of the contender whose turn it is, of `count` contenders in each of the rounds, after a rest.
 
-    Before a turn of another contender is a rest, so that no thread of the one before still waits in a loop for work.
+    The order changes from round to round (`turn_order`). After each round `out` returns who has no further turn.
     """
-    before = None
+    left = list(range(count))
     for number in range(rounds):
-        for index in turn_order(number, count):
-            if before not in (None, index):
-                time.sleep(_REST)
-            before = index
-            yield index
+        for place in turn_order(number, len(left)):
+            time.sleep(_REST)
+            yield left[place]
+        gone = out()
+        left = [index for index in left if index not in gone]
 
 
 def turn_order(number: int, count: int) -> list[int]:

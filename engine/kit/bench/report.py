@@ -219,19 +219,6 @@ class ModelStart(TypedReport):
 
 
 @dataclass(frozen=True, kw_only=True)
-class BatchThroughput:
-    """The rows per second of one model at shapes that differ only in their batch."""
-
-    runtime: str
-    ours: bool
-    via: str
-    shape: Mapping[str, int | str]
-    """The shape without its batch."""
-    rows_per_s: Mapping[str, float]
-    """The size of the batch -> rows per second, the smallest batch first."""
-
-
-@dataclass(frozen=True, kw_only=True)
 class BenchReport(TypedReport):
     """The rows of latencies from one run of bench, in which all models took turns."""
 
@@ -293,25 +280,6 @@ class BenchReport(TypedReport):
         """The device, and for a GPU its clocks during the measurement: "T4 at 1590 MHz"."""
         return self.device if self.gpu is None else f"{self.device}{self.gpu.clocks_in_words}"
 
-    @property
-    def throughput(self) -> list[BatchThroughput]:
-        """The rows per second of each model and way of calling against the batch, where several were measured."""
-        lines: dict[str, list[BenchRow]] = {}
-        for row in self.rows:
-            if row.rows_per_s is not None and row.samples is None:
-                lines.setdefault(f"{row.title} {row.via} {_without_batch(row)} {row.new_tokens}", []).append(row)
-        return [
-            BatchThroughput(
-                runtime=rows[0].runtime,
-                ours=rows[0].ours,
-                via=rows[0].via,
-                shape=_without_batch(rows[0]),
-                rows_per_s={str(row.shape["batch"]): row.rows_per_s or 0.0 for row in sorted(rows, key=_batch)},
-            )
-            for rows in lines.values()
-            if len(rows) > 1
-        ]
-
     def ours_beside(self, rival: BenchRow) -> BenchRow | None:
         """Return the row of the recipe's own model with the shape and the `via` of `rival`; None without such a row."""
         return next((row for row in self.rows if row.ours and _compared_by(row) == _compared_by(rival)), None)
@@ -353,14 +321,6 @@ def in_words(axes: Mapping[str, int | str]) -> str:
 def _compared_by(row: BenchRow) -> tuple[Mapping[str, int | str], str, str | None]:
     """Return what the rows that are compared with each other have in common."""
     return row.shape, row.via, None if row.samples is None else row.samples.order
-
-
-def _batch(row: BenchRow) -> int:
-    return int(row.shape["batch"])
-
-
-def _without_batch(row: BenchRow) -> dict[str, int | str]:
-    return {axis: extent for axis, extent in row.shape.items() if axis != "batch"}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import importlib
-import json
 import os
 import resource
-import select
-import signal
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from multiprocessing import get_context
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, cast
 
 from engine.errors import StepError
 from engine.kit.bench.report import ModelStart
@@ -24,6 +22,8 @@ from engine.system import processes
 from engine.text import reasons
 
 if TYPE_CHECKING:
+    from multiprocessing.connection import Connection
+
     import numpy as np
 
     Tensors = Mapping[str, np.ndarray]
@@ -32,7 +32,6 @@ SECONDS = 20.0
 """The time limit of one start: a model that is compiled for minutes is not waited for twice."""
 _CACHES = "XDG_CACHE_HOME"
 """The variable that names the folder of caches. A start finds none, such as the compiled models of OpenVINO."""
-_CHUNK = 1 << 16
 _UNIT = 1 if sys.platform == "darwin" else processes.KIB  # getrusage(2)
 
 
@@ -66,71 +65,47 @@ def measured(
     starts = []
     for model in models:
         with TemporaryDirectory(dir=scratch) as caches:
-            start = _forked(model, inputs, caches, seconds)
+            start = ModelStart(runtime=model.name, ours=model.ours, **_forked(model, inputs, caches, seconds))
         print(f"{model.name}: {start}")
         starts.append(start)
     return tuple(starts)
 
 
-def _forked(model: StartedModel, inputs: Sequence[Tensors], caches: str, seconds: float) -> ModelStart:
-    about = {"runtime": model.name, "ours": model.ours}
+def _forked(model: StartedModel, inputs: Sequence[Tensors], caches: str, seconds: float) -> dict[str, Any]:
+    """Return the figures of a start in a fork of this process, or the reason why there are none."""
     if processes.threads() > 1:
-        return ModelStart.from_json({**about, "reason": "the measuring process has several threads and is not forked"})
-    reader, writer = os.pipe()
+        return {"reason": "the measuring process has several threads and is not forked"}
+    fork = get_context("fork")
+    answers, answer = fork.Pipe(duplex=False)
+    child = fork.Process(target=_answer, args=(answer, model, inputs, caches))
+    child.start()
+    answer.close()
+    try:
+        figures = answers.recv() if answers.poll(seconds) else {"reason": f"no first call within {seconds:g} s"}
+    except EOFError:
+        figures = None
+    finally:
+        processes.end(cast("int", child.pid))
+        child.join()
+        answers.close()
+    return figures or {"reason": f"its process ended with the exit code {child.exitcode}"}
+
+
+def _answer(answer: Connection, model: StartedModel, inputs: Sequence[Tensors], caches: str) -> None:
+    """Start a model in this process, send its figures, and end without the exit handlers of its runtime."""
+    os.environ[_CACHES] = caches
+    try:
+        figures = _start(model, inputs)
+    except StepError as error:
+        figures = {"reason": "; ".join([error.what, *error.facts])}
+    except Exception as error:  # noqa: BLE001 - whatever a tool raises is why the model did not start
+        figures = {"reason": "; ".join(reasons.facts(error))}
     sys.stdout.flush()
-    pid = os.fork()
-    if pid == 0:
-        _answer(writer, model, inputs, caches)
-    os.close(writer)
-    try:
-        text = _line(reader, time.monotonic() + seconds)
-    finally:
-        os.close(reader)
-        with contextlib.suppress(ProcessLookupError, PermissionError):  # it has ended, or leads no group yet
-            os.killpg(pid, signal.SIGKILL)
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGKILL)
-        status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-    if text is None:
-        return ModelStart.from_json({**about, "reason": f"no first call within {seconds:g} s"})
-    figures = json.loads(text) if text else {"reason": f"its process ended with the exit code {status}"}
-    return ModelStart.from_json({**about, **figures})
+    answer.send(figures)
+    os._exit(0)
 
 
-def _line(reader: int, end: float) -> str | None:
-    """Return the line that a process writes; "" where it ends without one, None where it takes longer."""
-    data = b""
-    while not data.endswith(b"\n"):
-        ready, _, _ = select.select([reader], [], [], max(0.0, end - time.monotonic()))
-        if not ready:
-            return None
-        chunk = os.read(reader, _CHUNK)
-        if not chunk:
-            return ""
-        data += chunk
-    return data.decode()
-
-
-def _answer(writer: int, model: StartedModel, inputs: Sequence[Tensors], caches: str) -> NoReturn:
-    """Start a model in this process, write its figures as a line of JSON, and end."""
-    code = 1
-    try:
-        os.setsid()
-        os.environ[_CACHES] = caches
-        try:
-            figures: Mapping[str, object] = _start(model, inputs)
-        except StepError as error:
-            figures = {"reason": "; ".join([error.what, *error.facts])}
-        except Exception as error:  # noqa: BLE001 - whatever a tool raises is why the model did not start
-            figures = {"reason": "; ".join(reasons.facts(error))}
-        sys.stdout.flush()
-        os.write(writer, json.dumps(figures).encode() + b"\n")
-        code = 0
-    finally:
-        os._exit(code)
-
-
-def _start(model: StartedModel, inputs: Sequence[Tensors]) -> dict[str, object]:
+def _start(model: StartedModel, inputs: Sequence[Tensors]) -> dict[str, Any]:
     for tool in model.tools:
         with contextlib.suppress(ImportError):  # a tool whose module has another name is imported with the model
             importlib.import_module(tool.partition("-")[0])

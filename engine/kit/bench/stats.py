@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import chain
@@ -121,19 +121,13 @@ def median(values: Sequence[float]) -> float:
     return percentile(values, 0.5)
 
 
-def ratios(
-    rival: Sequence[Sequence[float]],
-    ours: Sequence[Sequence[float]],
-    *,
-    of: Callable[[Sequence[float]], float] = median,
-) -> list[float]:
+def ratios(rival: Sequence[Sequence[float]], ours: Sequence[Sequence[float]]) -> list[float]:
     """Return for each round how many times longer the rival takes than the recipe's own model.
 
-    The ratio of a round is the rival's median latency divided by the own model's median latency; `of` is another
-    statistic in place of the median. A machine that slows down for a while slows down both models in a round, and the
-    ratio of the round stays the same.
+    The ratio of a round is the rival's median latency divided by the own model's median latency. A machine that slows
+    down for a while slows down both models in a round, and the ratio of the round stays the same.
     """
-    return [of(theirs) / of(mine) for theirs, mine in zip(rival, ours, strict=True)]
+    return [median(theirs) / median(mine) for theirs, mine in zip(rival, ours, strict=True)]
 
 
 @dataclass(frozen=True)

@@ -28,6 +28,10 @@ class Latency:
         """The median of the rounds."""
         return round(stats.median(self.rounds_ms), stats.MS_DIGITS)
 
+    def faster(self, other: Latency) -> list[float]:
+        """Return for each round how many times longer the other candidate takes."""
+        return [its / own for own, its in zip(self.rounds_ms, other.rounds_ms, strict=True)]
+
 
 @dataclass(frozen=True)
 class CandidateModel:
@@ -69,10 +73,7 @@ def lead(candidate: Timed, over: Timed) -> Lead:
     Each round gives a ratio for each shape. The lead is the median of the rounds' geometric means, and its interval is
     that of this median.
     """
-    ratios = [
-        [other / own for own, other in zip(mine.rounds_ms, theirs.rounds_ms, strict=True)]
-        for mine, theirs in zip(candidate.latencies, over.latencies, strict=True)
-    ]
+    ratios = [mine.faster(theirs) for mine, theirs in zip(candidate.latencies, over.latencies, strict=True)]
     means = [math.exp(math.fsum(map(math.log, each)) / len(each)) for each in zip(*ratios, strict=True)]
     return Lead.of_rounds(means)
 

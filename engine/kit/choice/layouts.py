@@ -10,7 +10,6 @@ from typing import ClassVar
 
 from engine.errors import StepError
 from engine.kit.bench import report as bench_report
-from engine.kit.bench import stats
 from engine.kit.bench.report import ServerReport
 from engine.kit.bench.stats import Lead
 from engine.kit.choice.candidates import Latency, Timed
@@ -128,11 +127,8 @@ def read(directory: Path) -> tuple[str, str]:
 
 def leads_by_case(candidate: Timed, over: Timed) -> tuple[Lead, ...]:
     """Return for each case how many times faster `candidate` is: the median of the rounds' ratios."""
-    per_case = []
-    for mine, theirs in zip(candidate.latencies, over.latencies, strict=True):
-        ratios = [other / own for own, other in zip(mine.rounds_ms, theirs.rounds_ms, strict=True)]
-        per_case.append(Lead(round(stats.median(ratios), stats.RATIO_DIGITS), stats.rounded_interval(ratios)))
-    return tuple(per_case)
+    pairs = zip(candidate.latencies, over.latencies, strict=True)
+    return tuple(Lead.of_rounds(mine.faster(theirs)) for mine, theirs in pairs)
 
 
 def regret(candidate: Timed, others: Mapping[str, Timed]) -> float:

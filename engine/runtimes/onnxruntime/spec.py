@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from engine import gpus
 from engine.runtimes import triton_images
 from engine.runtimes.backends import Accelerator, Backend
-from engine.runtimes.knobs import PRECISION, WEIGHTS_ONLY, Knob, first, max_batch_size, tf32
+from engine.runtimes.knobs import Knob, max_batch_size, tf32, weights_only
 from engine.runtimes.onnxruntime.providers import TENSORRT_LIBRARIES
 from engine.runtimes.preparation import Lowering, Residual
 from engine.runtimes.runtime import GPU_FACTS, E, Runtime
@@ -213,10 +213,7 @@ class OnnxRuntime(Runtime):
 
     def knobs(self, recipe: RecipeView) -> tuple[Knob, ...]:
         """Return the precisions; `weights_only` for int8 on a CPU; TF32 on a GPU that has it; `max_batch_size`."""
-        weights_only = Knob(
-            WEIGHTS_ONLY, first(recipe.quantize.get("weights_only"), (None, True)), {PRECISION: ("int8",)}
-        )
-        on_cpu = (weights_only,) if self.runs_on_cpu(recipe.target) else ()
+        on_cpu = (weights_only(recipe),) if self.runs_on_cpu(recipe.target) else ()
         return (*super().knobs(recipe), *on_cpu, *tf32(self, recipe), *max_batch_size(recipe))
 
     def newest_opset(self, recipe: RecipeView) -> int:

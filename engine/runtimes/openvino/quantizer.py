@@ -93,11 +93,10 @@ def with_weights(model: openvino.Model, kept: Collection[str] = ()) -> tuple[ope
     the model runs, OpenVINO rounds activations to int8 on CPUs with kernels for it, with a scale for each 32 numbers of
     a row: its default, as Triton's backend passes no other. Raises UnfitModelError where NNCF cannot compress a model.
     """
-    read = {str(node.get_friendly_name()): node.get_type_name() for node in model.get_ops() if _reads_weights(node)}
     with _alone():
         import nncf
 
-        ignored = nncf.IgnoredScope(names=[name for name in read if name in kept])
+        ignored = nncf.IgnoredScope(names=list(kept), validate=False)
         try:
             model = nncf.compress_weights(model, mode=nncf.CompressWeightsMode.INT8_ASYM, ignored_scope=ignored)
         except Exception as error:  # RuntimeError and NNCF's own errors
@@ -106,15 +105,9 @@ def with_weights(model: openvino.Model, kept: Collection[str] = ()) -> tuple[ope
     return model, dict(sorted(Counter(node.get_type_name() for node in quantized).items()))
 
 
-def _reads_weights(node: openvino.Node) -> bool:
-    return node.get_type_name() in {*_KINDS, "Gather"}
-
-
 def has_stored_codes(node: openvino.Node) -> bool:
     """Tell whether an operator reads a stored tensor of 8 bits, which its scales bring back to floating point."""
-    if not _reads_weights(node):
-        return False
-    for value in node.input_values():
+    for value in node.input_values() if node.get_type_name() in {*_KINDS, "Gather"} else ():
         source = value.get_node()
         while source.get_type_name() in _DECOMPRESSING:
             source = source.input_value(0).get_node()

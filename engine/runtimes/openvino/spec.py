@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, ClassVar
 
 from engine.runtimes.backends import Backend
-from engine.runtimes.knobs import PRECISION, WEIGHTS_ONLY, Knob, first
+from engine.runtimes.knobs import Knob, weights_only
 from engine.runtimes.runtime import Runtime
 from engine.runtimes.support import Kernels, Unsupported
 
@@ -52,8 +52,7 @@ class OpenVino(Runtime):
 
     def knobs(self, recipe: RecipeView) -> tuple[Knob, ...]:
         """Return the precisions, and for int8 whether the weights alone have it: faster to build, and more exact."""
-        values = first(recipe.quantize.get("weights_only"), (None, True))
-        return (*super().knobs(recipe), Knob(WEIGHTS_ONLY, values, {PRECISION: ("int8",)}))
+        return (*super().knobs(recipe), weights_only(recipe))
 
     def weights_only(self, recipe: RecipeView) -> bool:
         """Say whether the recipe asks for int8 in the weights alone."""

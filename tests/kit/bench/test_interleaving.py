@@ -9,7 +9,12 @@ import pytest
 from timed_machine import Machine, contender
 
 from engine.kit.bench import interleaving
-from engine.kit.bench.interleaving import Budget, bench_rows, measure, measure_calls
+from engine.kit.bench.interleaving import Budget, bench_rows
+
+
+def measure(*given, **options):
+    """Return the rounds of hot calls of each contender."""
+    return [timed.hot for timed in interleaving.measure(*given, **options)]
 
 
 def turns(diary):
@@ -106,13 +111,12 @@ def test_ten_rounds_of_many_contenders_show_each_at_least_nine_others_before_it(
     assert min(map(len, before)) >= 9
 
 
-def test_a_turn_begins_after_a_rest_where_another_contender_ran_before(monkeypatch):
+def test_a_turn_begins_after_a_rest(monkeypatch):
     rests = []
     monkeypatch.setattr(interleaving.time, "sleep", rests.append)
-    assert list(interleaving.turns(3, 1)) == [0, 0, 0]
-    assert rests == []
     assert list(interleaving.turns(1, 2)) == [0, 1]
-    assert rests[0] > 0.036
+    assert len(rests) == 2
+    assert min(rests) > 0.036
 
 
 def test_copies_of_a_model_are_called_at_once_each_in_its_own_context_and_as_often():
@@ -174,7 +178,7 @@ def test_the_first_call_of_each_turn_comes_after_a_pause_and_is_no_hot_call(coun
         machine.now += 0.06
 
     monkeypatch.setattr(interleaving.time, "sleep", sleep)
-    timed = measure_calls(
+    timed = interleaving.measure(
         [sleepy(machine, 0.001) for _ in range(count)], {}, Budget(seconds=1, rounds=4), clock=machine.clock
     )
     assert len(pauses) == 4 * count
@@ -188,6 +192,6 @@ def test_the_first_call_of_each_turn_comes_after_a_pause_and_is_no_hot_call(coun
 
 def test_a_call_that_fills_its_turn_is_hot_and_paused():
     machine = Machine()
-    [timed] = measure_calls([machine.contender("A", 9.0)], {}, Budget(seconds=10, rounds=5), clock=machine.clock)
+    [timed] = interleaving.measure([machine.contender("A", 9.0)], {}, Budget(seconds=10, rounds=5), clock=machine.clock)
     assert timed.paused == [turn[0] for turn in timed.hot]
     assert len(timed.paused) == 5
