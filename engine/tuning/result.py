@@ -89,11 +89,10 @@ class TrialRow(TypedReport):
         """
         if self.mean_cosine is None or not self.samples:
             return ""
-        share, least = min(1.0, _RULE_OF_THREE / self.samples), self.accuracies["cosine"] if bound is None else bound
-        measured = (
-            f"cosine mean {self.mean_cosine:.4f}, worst {self.accuracies['cosine']:.4f} of {self.samples} samples"
-        )
-        return f"{measured}; at most {share:.1%} of other samples are expected below {least:.4g} (95 %, rule of three)"
+        worst, share = self.accuracies["cosine"], min(1.0, _RULE_OF_THREE / self.samples)
+        measured = f"cosine mean {self.mean_cosine:.4f}, worst {worst:.4f} of {self.samples} samples"
+        least = f"{worst if bound is None else bound:.4g}"
+        return f"{measured}; at most {share:.1%} of other samples are expected below {least} (95 %, rule of three)"
 
 
 @dataclass(frozen=True, kw_only=True)
