@@ -62,10 +62,6 @@ class TuneBounds(RecipePart):
     p99_ms: Milliseconds | None = None
     size: Memory | None = None
 
-    def stated(self, *names: str) -> Mapping[str, float]:
-        """Return those of the bounds that the recipe states, by name."""
-        return {name: value for name in names if (value := getattr(self, name)) is not None}
-
 
 class Tune(RecipePart):
     """What `recipe tune` searches for. No key has a row of it, and a build does not read it."""

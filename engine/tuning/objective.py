@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from engine.tuning.result import TrialRow
 
 _ACCURACIES = ("cosine", "agreement", "rank", "metric")
-_LIMITS = ("p50_ms", "p95_ms", "p99_ms", SIZE)
 _ROWS = "batch"
 
 
@@ -43,11 +42,12 @@ class Objective:
         usual = dict(bench_inputs.stated_shapes(recipe)[0])
         if figure == THROUGHPUT:
             usual.pop(_ROWS, None)
-        least = dict(tune.subject_to.stated(*_ACCURACIES))
+        limits = tune.subject_to.model_dump(exclude_none=True)
+        least = {name: limits.pop(name) for name in _ACCURACIES if name in limits}
         for name, value in least.items():
             own = getattr(recipe.validation, name)
             least[name] = max(value, value if own is None or own.at_least is None else own.at_least)
-        return cls(figure, {**usual, **sizes}, least, tune.subject_to.stated(*_LIMITS))
+        return cls(figure, {**usual, **sizes}, least, limits)
 
     @property
     def chooses_rows(self) -> bool:

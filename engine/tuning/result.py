@@ -63,8 +63,9 @@ class TrialRow(TypedReport):
     def cells(self) -> Mapping[str, str]:
         """What people are shown of the trial besides its point, by the name of what it is."""
         lead = {} if self.interval is None else {"lead": self.lead_in_words}
-        cells = {**{name: shown(name, value) for name, value in self.values.items()}, **lead, "state": self.state}
-        return {**cells, "work": quantities.duration(self.seconds)}
+        state = f"{self.state}: {self.why}" if self.why else self.state
+        measured = {name: shown(name, value) for name, value in self.values.items()}
+        return {**measured, **lead, "work": quantities.duration(self.seconds), "state": state}
 
     @property
     def in_words(self) -> str:

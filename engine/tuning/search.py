@@ -15,6 +15,7 @@ from engine.tuning.result import ENOUGH_SAMPLES, TrialRow, TuneResult, front
 
 if TYPE_CHECKING:
     from engine.kit.accuracy.report import AccuracyReport
+    from engine.kit.bench.report import Unmeasured
     from engine.store.record import Record
     from engine.tuning.objective import Objective
     from engine.tuning.racing import Races
@@ -68,7 +69,10 @@ class Search:
                 self.refused[str(dict(point))] = built.error.what
                 proposals.tell(choices, math.inf)
                 continue
-            row = self._timed(self._row(built))
+            row = self._row(built)
+            if row.state == "validated":
+                baseline = [each for each in self.rows if each.figures][:1]
+                [*_, row] = self._race([*baseline, row], cut=None if self.objective.figure == SIZE else CUT)
             self.rows.append(row)
             proposals.tell(choices, self._cost(row))
             self.on_row(row)
@@ -112,13 +116,6 @@ class Search:
             seconds=self._count(built.records.values()),
         )
 
-    def _timed(self, row: TrialRow) -> TrialRow:
-        """Return the row of a trial, timed in turns with the first trial that kept its accuracy, if it did so, too."""
-        if row.state != "validated":
-            return row
-        baseline = [each for each in self.rows if each.figures][:1]
-        return self._race([*baseline, row], cut=None if self.objective.figure == SIZE else CUT)[-1]
-
     def _race(self, rows: Sequence[TrialRow], *, cut: float | None) -> list[TrialRow]:
         """Return the rows with the figures of one race, of which the first row is the baseline.
 
@@ -129,16 +126,13 @@ class Search:
         if raced.report is None or raced.record is None:
             why = "" if raced.error is None else raced.error.what
             return [replace(row, state="failed", why=why) for row in rows]
-        timed = []
-        for row, figures in zip(rows, raced.report.rows, strict=True):
-            if isinstance(figures, RaceRow):
-                timed.append(self._with_figures(row, figures, by))
-            else:
-                timed.append(replace(row, state="failed", why=figures.reason))
+        timed = [self._with_figures(row, each, by) for row, each in zip(rows, raced.report.rows, strict=True)]
         return [*timed[:-1], replace(timed[-1], seconds=timed[-1].seconds + self._count([raced.record]))]
 
-    def _with_figures(self, row: TrialRow, raced: RaceRow, by: str) -> TrialRow:
+    def _with_figures(self, row: TrialRow, raced: RaceRow | Unmeasured, by: str) -> TrialRow:
         """Return a row with its figures of a race, judged by the limits."""
+        if not isinstance(raced, RaceRow):
+            return replace(row, state="failed", why=raced.reason)
         times = {P50: raced.p50_ms, P95: raced.p95_ms, "p99_ms": raced.p99_ms, THROUGHPUT: raced.rows_per_s}
         lead = raced.leads.get(by)
         ratio, interval = (1.0, None) if lead is None else (lead.ratio, lead.interval)
