@@ -169,7 +169,7 @@ class Search:
         if best.state not in _KEPT:
             return None, "no trial kept the bounds in the last race"
         if written.point or written.state not in _KEPT:
-            return best, "the recipe as it is written does not keep the bounds, and this is the best that does"
+            return best, "the recipe as it is written failed or misses a bound, and this is the best that keeps all"
         if not best.point:
             return best, "no other trial is better than the recipe as it is written"
         if self.objective.figure == SIZE:

@@ -108,7 +108,7 @@ def test_a_limit_on_size_makes_trials_miss_it():
     assert result.trials[0].state == "missed"
     assert "size" in result.trials[0].why
     assert result.row(result.chosen).size <= 200
-    assert "does not keep the bounds" in result.why
+    assert "failed or misses a bound" in result.why
 
 
 def test_no_trial_that_keeps_the_bounds_gives_no_choice_and_the_nearest_values():
