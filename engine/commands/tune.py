@@ -127,7 +127,7 @@ def _written(arguments: argparse.Namespace, result: TuneResult, objective: Objec
     [recipe] = arguments.recipes
     row = result.row(result.chosen or 1)
     head = [f"Found by `recipe tune` of {recipe.name}: {result.objective}; {result.bounds}."]
-    head += [f"Trial {row.number} of {len(result.trials)}, {row.in_words}.", f"{result.why}.", *result.notes]
+    head += [f"Trial {row.number} of {len(result.trials)}, {row.in_words}.", f"Chosen: {result.why}.", *result.notes]
     given = {dotted(each.path): plain(each.value) for each in assignments(SET, arguments.set)}
     changes = {**given, **objective.judged, **row.point}
     changes = {field: value for field, value in changes.items() if field.partition(".")[0] != "tune"}

@@ -75,8 +75,8 @@ class Objective:
         for name, bound in self.bounds.items():
             values = [row.values[name] for row in rows if name in row.values]
             best = max(values, default=None) if name in self.accuracy else min(values, default=None)
-            found = "not measured" if best is None else f"the best is {shown(name, best)}"
-            yield f"{name} {bound} is asked for; {found}"
+            nearest = "not measured" if best is None else f"the best is {shown(name, best)}"
+            yield f"{name} {bound} is asked for; {nearest}"
 
     def __str__(self) -> str:
         """Return the objective as text: "the smallest p95_ms at batch 1, sequence 128"."""

@@ -36,7 +36,7 @@ class Proposals:
         self._ignored = optuna.trial.TrialState.FAIL
         self._space = space
         self._known: set[str] = set()
-        self._told: list[tuple[float, Choices]] = []
+        self._costs: list[tuple[float, Choices]] = []
 
     def __iter__(self) -> Iterator[tuple[Point, Choices | None]]:
         """Yield every point once, with the choices to tell the cost of; None for a point outside the space."""
@@ -50,7 +50,7 @@ class Proposals:
     def tell(self, choices: Choices | None, cost: float) -> None:
         """Tell the sampler how good a point is: the smaller the cost, the better."""
         if choices is not None:
-            self._told.append((cost, choices))
+            self._costs.append((cost, choices))
             self._study.enqueue_trial({**self._space.defaults, **choices})
             trial = self._study.ask()
             self._chosen(trial)
@@ -73,7 +73,7 @@ class Proposals:
 
     def _near(self) -> Iterator[Choices]:
         """Yield the neighbours of the points so far, of the best one first: in the end these are all points."""
-        for _, choices in sorted(self._told, key=lambda each: each[0]):
+        for _, choices in sorted(self._costs, key=lambda each: each[0]):
             yield from self._space.neighbours(choices)
 
     def _chosen(self, trial: Trial) -> Choices:
