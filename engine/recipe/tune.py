@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, Self, get_args
 
-from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
 from engine.recipe.fields import Distinct, Memory, Milliseconds, Number, Size, Text, wrong
 from engine.recipe.values import RecipePart
@@ -15,17 +15,24 @@ from engine.text.display import shown
 
 SIZE, THROUGHPUT = "size", "throughput"
 _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0}
-_DURATIONS = "write 10m, 90s or 2h"
 
 
 def _seconds(value: Any) -> float:
     """Return the seconds of a duration such as `10m`. Raises pydantic's error."""
-    match = re.fullmatch(r"([0-9]{1,6}(?:\.[0-9]{1,6})?) *([smh]?)", str(value).strip())
+    match = re.fullmatch(r"([0-9]{1,6}(?:\.[0-9]{1,6})?) *([smh])", str(value).strip())
     if match is None or not float(match[1]):
-        raise wrong(f"is {shown(str(value))!r}; a duration is meant", _DURATIONS)
-    if not match[2]:
-        raise wrong(f"is {value}, a duration without a unit", f"write {match[1]}m or {match[1]}s")
+        raise wrong(f"is {shown(str(value))!r}; a duration is meant", "write 10m, 90s or 2h")
     return float(match[1]) * _UNITS[match[2]]
+
+
+_Duration = Annotated[float, BeforeValidator(_seconds, json_schema_input_type=str)]
+_Share = Annotated[Number, Field(ge=0, le=1)]
+_Likeness = Annotated[Number, Field(ge=-1, le=1)]
+_Values = Annotated[tuple[Any, ...], Field(min_length=1, max_length=256), Distinct]
+_Smallest = Literal["size", "p50_ms", "p95_ms"]
+_Largest = Literal["throughput"]
+_Sizes = Annotated[Mapping[Text, Size], Field(max_length=256)]
+_One = Field(min_length=1, max_length=1)
 
 
 def _by_name(names: Any) -> BeforeValidator:
@@ -36,29 +43,7 @@ def _by_name(names: Any) -> BeforeValidator:
             raise wrong(f"cannot be {shown(value)!r}", suggestions.hint(value, get_args(names)))
         return {value: {}} if isinstance(value, str) else value
 
-    return BeforeValidator(objective)
-
-
-_Smallest = Literal["size", "p50_ms", "p95_ms"]
-_Largest = Literal["throughput"]
-_Sizes = Annotated[Mapping[Text, Size], Field(max_length=256)]
-_One = Field(min_length=1, max_length=1)
-
-
-def _schema(names: Any) -> WithJsonSchema:
-    """Return the JSON Schema of an objective: its name, or a mapping of the name to sizes."""
-    sizes = {"type": "object", "additionalProperties": {"type": "integer", "minimum": 1}}
-    mapping = {"type": "object", "propertyNames": {"enum": list(get_args(names))}, "additionalProperties": sizes}
-    one = {"minProperties": 1, "maxProperties": 1}
-    return WithJsonSchema({"anyOf": [{"enum": list(get_args(names))}, {**mapping, **one}]})
-
-
-_Duration = Annotated[
-    float, BeforeValidator(_seconds), WithJsonSchema({"type": "string", "pattern": "^[0-9.]+ *[smh]$"})
-]
-_Share = Annotated[Number, Field(ge=0, le=1)]
-_Likeness = Annotated[Number, Field(ge=-1, le=1)]
-_Values = Annotated[tuple[Any, ...], Field(min_length=1, max_length=256), Distinct]
+    return BeforeValidator(objective, json_schema_input_type=names | Annotated[Mapping[names, _Sizes], _One])
 
 
 class TuneBounds(RecipePart):
@@ -77,38 +62,31 @@ class TuneBounds(RecipePart):
     p99_ms: Milliseconds | None = None
     size: Memory | None = None
 
-    def stated(self, *names: str) -> Mapping[str, float]:
-        """Return those of the bounds that the recipe states, by name."""
-        values = {name: getattr(self, name) for name in names}
-        return {name: value for name, value in values.items() if value is not None}
-
 
 class Tune(RecipePart):
     """What `recipe tune` searches for. No key has a row of it, and a build does not read it."""
 
-    budget: _Duration | None = None
-    """The seconds of all jobs of the search, by their records, after which no further trial begins."""
     trials: Size | None = None
     """The most trials; None stands for the default where there is no budget."""
-    minimize: Annotated[Mapping[_Smallest, _Sizes], _by_name(_Smallest), _One, _schema(_Smallest)] | None = None
-    maximize: Annotated[Mapping[_Largest, _Sizes], _by_name(_Largest), _One, _schema(_Largest)] | None = None
+    budget: _Duration | None = None
+    """The seconds of all jobs of the search, by their records, after which no further trial begins."""
+    minimize: Annotated[Mapping[_Smallest, _Sizes], _One, _by_name(_Smallest)] | None = None
+    maximize: Annotated[Mapping[_Largest, _Sizes], _One, _by_name(_Largest)] | None = None
     subject_to: TuneBounds = TuneBounds.model_construct()
     over: Annotated[Mapping[Text, _Values], Field(max_length=64)] = {}
     """The path of a field, as `--set` takes it -> the values that are tried; empty for what the runtimes offer."""
 
     @model_validator(mode="after")
-    def _consistent(self) -> Self:
+    def _one_objective(self) -> Self:
         if self.minimize is not None and self.maximize is not None:
             raise wrong("has `minimize` and `maximize`: a search has one objective", "bound the other in `subject_to`")
         if self.minimize is None and self.maximize is None:
             hint = "add `minimize: {p95_ms: {batch: 1, sequence: 128}}`, `minimize: size` or `maximize: throughput`"
             raise wrong("has no objective", hint)
-        if self.budget is not None and self.trials is not None:
-            raise wrong("has `budget` and `trials`: one of them ends the search", "leave one out")
         return self
 
     @property
     def objective(self) -> tuple[str, Mapping[str, int]]:
         """The figure that the search is for, and the sizes of axes at which it is measured, as far as they are said."""
-        stated = [*(self.minimize or {}).items(), *(self.maximize or {}).items()]
-        return stated[0]
+        [stated] = (self.minimize or self.maximize or {}).items()
+        return stated

@@ -16,6 +16,7 @@ EXTRAS = {
     "rtx": ("tensorrt_rtx",),
     "tensorrt": ("tensorrt",),
     "completion": ("argcomplete",),
+    "tune": ("optuna",),
     "remote": ("cryptography", "httpx", "obstore", "zstandard"),
 }
 """Extra of this project -> the distributions that it installs; `cpu` also installs those of `onnx`."""

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from engine.errors import UsageError
 from engine.text import distribution
-from engine.tuning.space import Choices, Space, ident
+from engine.tuning.space import Choices, Space
 
 if TYPE_CHECKING:
     from optuna.trial import Trial
@@ -30,66 +32,56 @@ class Proposals:
             what = "`recipe tune` needs optuna, which is not installed"
             raise UsageError(what, hint=distribution.install("tune")) from None
         optuna.logging.set_verbosity(optuna.logging.WARNING)
-        self._study = optuna.create_study(sampler=optuna.samplers.TPESampler(seed=_SEED, multivariate=False))
+        self._study = optuna.create_study(sampler=optuna.samplers.TPESampler(seed=_SEED))
         self._ignored = optuna.trial.TrialState.FAIL
         self._space = space
-        self._seen: set[str] = set()
-        self._rest = space.every()
+        self._known: set[str] = set()
         self._costs: list[tuple[float, Choices]] = []
 
     def __iter__(self) -> Iterator[tuple[Point, Choices | None]]:
-        """Yield every point once, with the choices to tell the answer of; None for a point outside the space."""
+        """Yield every point once, with the choices to tell the cost of; None for a point outside the space."""
         written: Point = {}
-        self._seen.add(ident(written))
-        yield written, next((each for each in self._space.first() if not self._space.point_of(each)), None)
-        for choices in self._space.first():
-            if (point := self._new(choices)) is not None:
-                yield point, choices
-        while True:
-            proposal = self._sampled() or self._near() or self._next()
-            if proposal is None:
-                return
+        self._known.add(_ident(written))
+        yield written, None if self._space.point_of({}) else {}
+        yield from filter(None, map(self._new, self._space.first()))
+        while proposal := next(filter(None, map(self._new, chain(self._sampled(), self._near()))), None):
             yield proposal
 
     def tell(self, choices: Choices | None, cost: float) -> None:
         """Tell the sampler how good a point is: the smaller the cost, the better."""
         if choices is not None:
             self._costs.append((cost, choices))
-            self._study.enqueue_trial(dict(choices))
+            self._study.enqueue_trial({**self._space.defaults, **choices})
             trial = self._study.ask()
             self._chosen(trial)
             self._study.tell(trial, cost)
 
-    def _new(self, choices: Choices) -> Point | None:
-        """Return the point of choices; None for one that was asked for."""
+    def _new(self, choices: Choices) -> tuple[Point, Choices] | None:
+        """Return the point of choices with them; None for one that was asked for."""
         point = self._space.point_of(choices)
-        known = len(self._seen)
-        self._seen.add(ident(point))
-        return point if len(self._seen) > known else None
+        known = len(self._known)
+        self._known.add(_ident(point))
+        return (point, choices) if len(self._known) > known else None
 
-    def _sampled(self) -> tuple[Point, Choices] | None:
+    def _sampled(self) -> Iterator[Choices]:
+        """Yield what the sampler proposes, which may be known."""
         for _ in range(_MOST_REPEATS):
             trial = self._study.ask()
             choices = self._chosen(trial)
             self._study.tell(trial, state=self._ignored)  # `tell` adds it again, with its cost
-            if (point := self._new(choices)) is not None:
-                return point, choices
-        return None
+            yield choices
 
-    def _near(self) -> tuple[Point, Choices] | None:
-        """Return a new point that differs in one knob from the best point that has such a neighbour."""
-        for _, best in sorted(self._costs, key=lambda each: each[0]):
-            for name, count in self._space.counts(best).items():
-                for index in range(count):
-                    choices = {**best, name: index}
-                    if (point := self._new(choices)) is not None:
-                        return point, choices
-        return None
-
-    def _next(self) -> tuple[Point, Choices] | None:
-        return next(((point, each) for each in self._rest if (point := self._new(each)) is not None), None)
+    def _near(self) -> Iterator[Choices]:
+        """Yield the neighbours of the points so far, of the best one first: in the end these are all points."""
+        for _, choices in sorted(self._costs, key=lambda each: each[0]):
+            yield from self._space.neighbours(choices)
 
     def _chosen(self, trial: Trial) -> Choices:
         """Return the choices of a trial of optuna; knobs whose conditions do not hold have none."""
         self._space.point(lambda name, count: int(trial.suggest_categorical(name, range(count))))
         return dict(trial.params)
+
+
+def _ident(point: Point) -> str:
+    """Return the same text for equal points."""
+    return json.dumps(point, sort_keys=True, default=str)

@@ -6,7 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
+from engine.recipe.tune import SIZE, THROUGHPUT
 from engine.reporting import TypedReport
+from engine.text import quantities, sizes
 
 ENOUGH_SAMPLES = 50
 """With fewer samples, the accuracy of the result says little about other inputs."""
@@ -53,6 +55,24 @@ class TrialRow(TypedReport):
         return " ".join(f"{path}={value}" for path, value in self.point.items()) or "as written"
 
     @property
+    def values(self) -> Mapping[str, float]:
+        """What was measured and can have a bound, by the name of the bound."""
+        return {**self.accuracies, **({SIZE: self.size} if self.size else {}), **self.figures}
+
+    @property
+    def cells(self) -> Mapping[str, str]:
+        """What people are shown of the trial besides its point, by the name of what it is."""
+        lead = {} if self.interval is None else {"lead": self.lead_in_words}
+        state = f"{self.state}: {self.why}" if self.why else self.state
+        measured = {name: shown(name, value) for name, value in self.values.items()}
+        return {**measured, **lead, "work": quantities.duration(self.seconds), "state": state}
+
+    @property
+    def in_words(self) -> str:
+        """The trial in one line."""
+        return f"{self.name}: {', '.join(f'{name} {text}' for name, text in self.cells.items())}"
+
+    @property
     def loss(self) -> float:
         """The lost accuracy, from 0 on: of the worst sample's cosine, or else of the first other accuracy."""
         return 1 - self.accuracies.get("cosine", next(iter(self.accuracies.values()), 1.0))
@@ -60,26 +80,20 @@ class TrialRow(TypedReport):
     @property
     def lead_in_words(self) -> str:
         """The lead with its interval: "1.31 x [1.28, 1.34]"."""
-        interval = "" if self.interval is None else f" [{self.interval[0]:.2f}, {self.interval[1]:.2f}]"
-        return "" if self.lead is None else f"{self.lead:.2f} x{interval}"
+        low, high = self.interval or (1.0, 1.0)
+        return f"{self.lead or 1.0:.2f} x [{low:.2f}, {high:.2f}]"
 
-    def value(self, figure: str) -> float:
-        """Return the size or a measured time or throughput; 0 where it was not measured."""
-        return self.figures.get(figure, 0.0) if figure != "size" else self.size or 0
-
-    def accuracy(self, bound: float | None) -> str:
-        """Return in words what the accuracy says, also about other samples than those of `validate`.
+    def of_others(self, bound: float | None) -> str:
+        """Return in words what the cosine says about other samples than those of `validate`; "" without a cosine.
 
         `bound` is the least cosine that the search asks for; None stands for that of the worst sample.
         """
-        parts = [f"{name} {value:.4f}" for name, value in self.accuracies.items() if name != "cosine"]
-        worst = self.accuracies.get("cosine")
-        if worst is not None and self.mean_cosine is not None and self.samples:
-            share, least = min(1.0, _RULE_OF_THREE / self.samples), worst if bound is None else bound
-            of_others = f"at most {share:.1%} of other samples are expected below {least:.4g} (95 %, rule of three)"
-            cosine = f"cosine mean {self.mean_cosine:.4f}, worst {worst:.4f} of {self.samples} samples"
-            parts = [cosine, *parts, of_others]
-        return "; ".join(parts) or "no accuracy was measured"
+        if self.mean_cosine is None or not self.samples:
+            return ""
+        worst, share = self.accuracies["cosine"], min(1.0, _RULE_OF_THREE / self.samples)
+        measured = f"cosine mean {self.mean_cosine:.4f}, worst {worst:.4f} of {self.samples} samples"
+        least = f"{worst if bound is None else bound:.4g}"
+        return f"{measured}; at most {share:.1%} of other samples are expected below {least} (95 %, rule of three)"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,11 +116,7 @@ class TuneResult(TypedReport):
     seconds: float = 0.0
     """The time of all jobs of the search by their records."""
     notes: tuple[str, ...] = ()
-
-    @property
-    def warnings(self) -> Sequence[str]:
-        """What a reader must know beside the figures."""
-        return self.notes
+    """What the accuracy of the chosen trial says about other samples, and what a reader must know beside it."""
 
     def row(self, number: int) -> TrialRow:
         """Return the row of a trial, with the figures of the last race where it took part."""
@@ -122,3 +132,11 @@ def front(rows: Sequence[TrialRow]) -> tuple[int, ...]:
         return any(all(theirs <= mine for theirs, mine in pairs) for pairs in alike)
 
     return tuple(number for number, own in scores.items() if not is_beaten(own))
+
+
+def shown(name: str, value: float) -> str:
+    """Return the value of a figure or a bound with its unit."""
+    if name == SIZE:
+        return sizes.decimal(value)
+    unit = " ms" if name.endswith("_ms") else " rows/s" if name == THROUGHPUT else ""
+    return f"{value:.4g}{unit}" if unit else f"{value:.5g}"

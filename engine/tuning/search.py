@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import math
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from engine.errors import HardwareError, JudgementError
 from engine.kit.bench.race import P50, P95, ROWS_PER_S, RaceRow
@@ -17,9 +18,9 @@ if TYPE_CHECKING:
     from engine.kit.bench.report import Unmeasured
     from engine.store.record import Record
     from engine.tuning.objective import Objective
-    from engine.tuning.racing import Raced
+    from engine.tuning.racing import Races
     from engine.tuning.space import Space
-    from engine.tuning.trials import BuiltTrial, Point
+    from engine.tuning.trials import BuiltTrial
 
 CUT = 1.25
 """A trial that is surely so many times slower than the baseline is timed no further."""
@@ -28,20 +29,10 @@ _KEPT = ("validated", "cut")
 """The states of trials that keep all bounds."""
 _SAMPLES = ("sample", "tensors")
 """The kinds of cases that are samples of the user's; others are made of these, or of random numbers."""
-_REFUSED, _FAILED, _MISSED = 1e9, 1e8, 1e6
-"""The costs of points without a figure; a missed bound costs more, the further it is missed."""
+_MISSED = 1e15
+"""The cost of a missed bound, to which is added how far it is missed: above the bytes of any model."""
 _MOST_REFUSED = 1000
-"""A search ends after so many points in turn that the target cannot have."""
-
-
-class Building(Protocol):
-    """What a search needs of `engine.tuning.racing.Races`."""
-
-    def build(self, point: Point) -> BuiltTrial:
-        """Build a trial up to its validation."""
-
-    def race(self, points: Sequence[Point], *, sizes: Mapping[str, int], by: str, cut: float | None) -> Raced:
-        """Time the models of points in turns; the first is the baseline."""
+"""A search ends after so many points that the target cannot have."""
 
 
 @dataclass
@@ -50,12 +41,12 @@ class Search:
 
     recipe: str
     """The name of the recipe."""
-    trials: Building
+    trials: Races
     space: Space
     objective: Objective
-    most: int | None
+    most: float
     """The most trials."""
-    budget: float | None
+    budget: float
     """The seconds of jobs after which no further trial begins."""
     on_row: Callable[[TrialRow], None] = lambda _: None
     rows: list[TrialRow] = field(default_factory=list)
@@ -66,9 +57,8 @@ class Search:
     def run(self) -> TuneResult:
         """Search, and return the result. Raises UserError where the recipe as it is written cannot be built here."""
         proposals = Proposals(self.space)
-        in_turn = 0
         for point, choices in proposals:
-            if self._is_spent() or in_turn >= _MOST_REFUSED:
+            if len(self.rows) >= self.most or self.seconds >= self.budget or len(self.refused) >= _MOST_REFUSED:
                 break
             built = self.trials.build(point)
             if built.waits_for is not None:
@@ -77,38 +67,38 @@ class Search:
                 if not point:
                     raise built.error  # the recipe as it is written is wrong
                 self.refused[str(dict(point))] = built.error.what
-                proposals.tell(choices, _REFUSED)
-                in_turn += 1
+                proposals.tell(choices, math.inf)
                 continue
-            in_turn = 0
-            row = self._timed(self._row(built))
+            row = self._row(built)
+            if row.state == "validated":
+                baseline = [each for each in self.rows if each.figures][:1]
+                [*_, row] = self._race([*baseline, row], cut=None if self.objective.figure == SIZE else CUT)
             self.rows.append(row)
-            proposals.tell(choices, self._cost_of(row))
+            proposals.tell(choices, self._cost(row))
             self.on_row(row)
         return self.result(self._finals())
 
     def result(self, finals: Sequence[TrialRow] = ()) -> TuneResult:
         """Return the result so far; without the last race, nothing is chosen."""
         chosen, why = self._choice(finals) if finals else (None, "")
+        least = self.objective.accuracy.get("cosine")
+        notes = [each.of_others(least) for each in finals if each is chosen and each.mean_cosine is not None]
         fewest = min((row.samples for row in self.rows if row.accuracies), default=ENOUGH_SAMPLES)
-        few = f"validated on {fewest} samples: with fewer than {ENOUGH_SAMPLES}, they say little about other inputs"
+        if fewest < ENOUGH_SAMPLES:
+            notes.append(f"validated on {fewest} samples: fewer than {ENOUGH_SAMPLES} say little about other inputs")
         return TuneResult(
             recipe=self.recipe,
-            objective=self.objective.in_words(),
-            bounds=self.objective.bounds_in_words(),
+            objective=str(self.objective),
+            bounds=", ".join(f"{name} {bound}" for name, bound in self.objective.bounds.items()) or "no bounds",
             trials=tuple(self.rows),
             front=front(self.rows),
             refused=self.refused,
             finals=tuple(finals),
-            chosen=chosen,
+            chosen=None if chosen is None else chosen.number,
             why=why,
             seconds=round(self.seconds, 3),
-            notes=(few,) if fewest < ENOUGH_SAMPLES else (),
+            notes=tuple(notes),
         )
-
-    def _is_spent(self) -> bool:
-        no_trial_left = self.most is not None and len(self.rows) >= self.most
-        return no_trial_left or (self.budget is not None and self.seconds >= self.budget)
 
     def _row(self, built: BuiltTrial) -> TrialRow:
         """Return the row of a trial that is not timed yet."""
@@ -126,44 +116,30 @@ class Search:
             seconds=self._count(built.records.values()),
         )
 
-    def _timed(self, row: TrialRow) -> TrialRow:
-        """Return the row of a trial, timed in turns with the first trial that kept its accuracy, if it did so, too."""
-        if row.state != "validated":
-            return row
-        baseline = next((each for each in self.rows if each.figures), None)
-        cut = None if self.objective.figure == SIZE else CUT  # a small model may be slow
-        timed = self._race([row] if baseline is None else [baseline, row], cut=cut)[-1]
-        over = {} if timed.state == "failed" else self.objective.over(timed)
-        why = ", ".join(f"{name} is {share:.0%} over its bound" for name, share in over.items())
-        return replace(timed, state="missed", why=why) if over else timed
-
     def _race(self, rows: Sequence[TrialRow], *, cut: float | None) -> list[TrialRow]:
         """Return the rows with the figures of one race, of which the first row is the baseline.
 
-        The last row has the seconds of the race. Raises UserError for a race without a report.
+        The last row has the seconds of the race.
         """
         by = {THROUGHPUT: ROWS_PER_S, SIZE: P50}.get(self.objective.figure, self.objective.figure)
         raced = self.trials.race([row.point for row in rows], sizes=self.objective.sizes, by=by, cut=cut)
         if raced.report is None or raced.record is None:
             why = "" if raced.error is None else raced.error.what
-            return [replace(row, state="failed", why=why, cost=None) for row in rows]
-        timed = [self._with_figures(row, each, by, rows[0]) for row, each in zip(rows, raced.report.rows, strict=True)]
+            return [replace(row, state="failed", why=why) for row in rows]
+        timed = [self._with_figures(row, each, by) for row, each in zip(rows, raced.report.rows, strict=True)]
         return [*timed[:-1], replace(timed[-1], seconds=timed[-1].seconds + self._count([raced.record]))]
 
-    def _with_figures(self, row: TrialRow, raced: RaceRow | Unmeasured, by: str, baseline: TrialRow) -> TrialRow:
+    def _with_figures(self, row: TrialRow, raced: RaceRow | Unmeasured, by: str) -> TrialRow:
+        """Return a row with its figures of a race, judged by the limits."""
         if not isinstance(raced, RaceRow):
-            return replace(row, state="failed", why=raced.reason, cost=None)
-        lead = raced.leads.get(by)
-        ratio = 1.0 if lead is None else lead.ratio
+            return replace(row, state="failed", why=raced.reason)
         times = {P50: raced.p50_ms, P95: raced.p95_ms, "p99_ms": raced.p99_ms, THROUGHPUT: raced.rows_per_s}
-        return replace(
-            row,
-            state="cut" if raced.was_cut else "validated",
-            figures=times,
-            lead=ratio,
-            interval=None if lead is None else lead.interval,
-            cost=(row.size or 0) / (baseline.size or 1) if self.objective.figure == SIZE else 1 / ratio,
-        )
+        lead = raced.leads.get(by)
+        ratio, interval = (1.0, None) if lead is None else (lead.ratio, lead.interval)
+        row = replace(row, state="cut" if raced.was_cut else "validated", figures=times, lead=ratio, interval=interval)
+        over = self.objective.over(row)
+        why = ", ".join(f"{name} is {share:.0%} over its bound" for name, share in over.items())
+        return replace(row, state="missed", why=why) if over else row
 
     def _count(self, records: Iterable[Record]) -> float:
         """Return the seconds of jobs by their records, of which each counts once in a search."""
@@ -172,37 +148,37 @@ class Search:
         self.seconds += sum(fresh.values())
         return round(sum(fresh.values()), 3)
 
-    def _cost_of(self, row: TrialRow) -> float:
-        """Return the cost that the sampler is told: a trial that keeps all bounds is better than any other one."""
+    def _cost(self, row: TrialRow) -> float:
+        """Return what the search minimizes: of trials that keep all bounds, always less than of any other one."""
         if row.state == "failed":
-            return _FAILED
-        over = sum(self.objective.over(row).values()) if row.figures else row.loss
-        return _MISSED * (1 + over) if row.state == "missed" or row.cost is None else row.cost
+            return math.inf
+        if row.state == "missed":
+            return _MISSED * (1 + row.loss + sum(self.objective.over(row).values()))
+        return float(row.size or 0) if self.objective.figure == SIZE else 1 / (row.lead or 1)
 
     def _finals(self) -> list[TrialRow]:
         """Time the best trials once more, all rounds, in turns with the recipe as it is written or else the best."""
-        kept = [row for row in self.rows if row.state in _KEPT and row.cost is not None]
-        best = sorted(kept, key=lambda row: (row.cost or 0.0, row.number))[:_FINALISTS]
+        kept = sorted((row for row in self.rows if row.state in _KEPT), key=self._cost)
         written = [row for row in kept if not row.point]
-        finalists = [*written, *(row for row in best if row.point)]
+        finalists = [*written, *(row for row in kept[:_FINALISTS] if row.point)]
         return finalists if len(finalists) < 2 else self._race(finalists, cut=None)  # noqa: PLR2004  one has no rival
 
-    def _choice(self, finals: Sequence[TrialRow]) -> tuple[int | None, str]:
-        """Return the number of the chosen trial, and why: the recipe as it is written stays unless one surely leads."""
-        kept = [row for row in finals if row.state in _KEPT and not self.objective.over(row)]
-        best = min(kept, key=lambda row: (row.cost or 0.0, row.number), default=None)
-        if best is None:
+    def _choice(self, finals: Sequence[TrialRow]) -> tuple[TrialRow | None, str]:
+        """Return the chosen trial, and why: the recipe as it is written stays unless another one surely leads."""
+        best, written = min(finals, key=self._cost), finals[0]
+        if best.state not in _KEPT:
             return None, "no trial kept the bounds in the last race"
-        if finals[0].point or finals[0] not in kept:
-            return best.number, "the recipe as it is written does not keep the bounds, and this is the best that does"
+        if written.point or written.state not in _KEPT:
+            return best, "the recipe as it is written failed or misses a bound, and this is the best that keeps all"
         if not best.point:
-            return best.number, "no other trial is better than the recipe as it is written"
+            return best, "no other trial is better than the recipe as it is written"
         if self.objective.figure == SIZE:
-            return best.number, f"its model has {best.cost:.0%} of the size of the recipe as it is written"
+            share = (best.size or 0) / (written.size or 1)
+            return best, f"its model has {share:.0%} of the size of the recipe as it is written"
         if best.interval is None or best.interval[0] <= 1:
             noise = f"the best other trial, {best.name}, leads by no more than the noise ({best.lead_in_words})"
-            return finals[0].number, f"{noise}, so the recipe as it is written stays"
-        return best.number, f"it is {best.lead_in_words} as fast as the recipe as it is written, in turns with it"
+            return written, f"{noise}, so the recipe as it is written stays"
+        return best, f"it is {best.lead_in_words} as fast as the recipe as it is written, in turns with it"
 
 
 def _accuracies(report: AccuracyReport) -> dict[str, float]:

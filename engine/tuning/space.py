@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
@@ -14,24 +13,23 @@ from engine.runtimes import knobs, search_space
 from engine.runtimes.knobs import Knob
 
 if TYPE_CHECKING:
-    from engine.recipe.load import LoadedRecipe
+    from engine.recipe.schema import Recipe
     from engine.tuning.objective import Objective
     from engine.tuning.trials import Point
 
 Choices = Mapping[str, int]
-"""A point as a sampler has it: the name of a knob -> the index of its value."""
+"""A point as a sampler has it: the name of a knob -> the index of its value, 0 for a knob that is not named."""
 
 
 @dataclass(frozen=True)
 class Space:
-    """All points of a search; knobs whose conditions do not hold have no choice."""
+    """All points of a search; choices of a knob whose conditions do not hold change no point."""
 
     knobs: tuple[Knob, ...]
 
     @classmethod
-    def of(cls, loaded: LoadedRecipe, objective: Objective) -> Self:
+    def of(cls, recipe: Recipe, objective: Objective) -> Self:
         """Return the points among `tune.over`; without it, what the runtimes offer that the target can have."""
-        recipe = loaded.recipe
         if recipe.tune is not None and recipe.tune.over:
             own = {path: knobs.value_at(recipe, path) for path in recipe.tune.over}
             values = {path: knobs.first(own[path], each) for path, each in recipe.tune.over.items()}
@@ -40,50 +38,33 @@ class Space:
         offered = search_space.of_recipe(recipe, shapes=shapes, cpus=cpu.physical_cores())
         return cls(tuple(each for each in offered if objective.chooses_rows or each.of == "model"))
 
+    @property
+    def defaults(self) -> Choices:
+        """The first value of every knob."""
+        return {self._name(knob): 0 for knob in self.knobs}
+
     def point(self, choose: Callable[[str, int], int]) -> Point:
         """Return the point of a sampler; `choose` gets the name of a knob and the number of its values."""
         return knobs.point(self.knobs, lambda knob: knob.values[choose(self._name(knob), len(knob.values))])
 
     def point_of(self, choices: Choices) -> Point:
-        """Return the point of choices; a knob that they lack has its first value."""
+        """Return the point of choices."""
         return self.point(lambda name, _: choices.get(name, 0))
-
-    def counts(self, choices: Choices) -> Mapping[str, int]:
-        """Return for each knob of a point with a choice how many values it has."""
-        counts: dict[str, int] = {}
-
-        def choose(name: str, count: int) -> int:
-            counts[name] = count
-            return choices.get(name, 0)
-
-        self.point(choose)
-        return counts
-
-    def every(self) -> Iterator[Choices]:
-        """Yield the choices of every point."""
-        return self._varied(lambda _: True, {})
 
     def first(self) -> Iterator[Choices]:
         """Yield the choices of each runtime and precision, with everything else as it is written.
 
         So what `runtime: auto` would choose is always among the trials.
         """
-        return self._varied(lambda name: name.partition(" ")[2] in (knobs.RUNTIME, knobs.PRECISION), {})
+        for choices in self.neighbours({}, knobs.RUNTIME):
+            yield from self.neighbours(choices, knobs.PRECISION)
 
-    def _varied(self, varies: Callable[[str], bool], chosen: Choices) -> Iterator[Choices]:
-        """Yield all choices that begin with `chosen`; a knob that does not vary has its first value."""
-        missing = [each for each in self.counts(chosen).items() if each[0] not in chosen]
-        if not missing:
-            yield chosen
-            return
-        name, count = missing[0]  # which knobs come behind it depends on its value
-        for index in range(count if varies(name) else 1):
-            yield from self._varied(varies, {**chosen, name: index})
+    def neighbours(self, choices: Choices, field: str = "") -> Iterator[Choices]:
+        """Yield the choices, and those that differ from them in one knob: in a knob of `field`, if one is named."""
+        yield choices
+        for knob in self.knobs:
+            for index in range(len(knob.values) if field in ("", knob.field) else 0):
+                yield {**choices, self._name(knob): index}
 
     def _name(self, knob: Knob) -> str:
         return f"{self.knobs.index(knob)} {knob.field}"
-
-
-def ident(point: Point) -> str:
-    """Return the same text for equal points."""
-    return json.dumps(point, sort_keys=True, default=str)

@@ -43,11 +43,6 @@ class BuiltTrial:
     """The record of each job that has one, by the name of the job."""
 
     @property
-    def is_valid(self) -> bool:
-        """Whether the model is built and keeps all bounds."""
-        return self.variant is not None and self.error is None and self.waits_for is None
-
-    @property
     def summary(self) -> Summary:
         """The reports of the trial's jobs."""
         if self.variant is None:

@@ -39,6 +39,7 @@ LINES = {
     "prove": ("prove", "gone.yaml"),
     "logs": ("logs", "r.yaml"),
     "layers": ("layers", "r.yaml"),
+    "tune": ("tune", "r.yaml"),
     "cache stats": ("cache", "stats"),
     "cache ls": ("cache", "ls"),
     "cache verify": ("cache", "verify"),

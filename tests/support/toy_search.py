@@ -5,6 +5,7 @@ each job that it runs, and at the end the front and the choice.
 """
 
 import json
+import math
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -74,7 +75,7 @@ class ToyTrials:
         )  # fmt: skip
         return RaceRow(
             runtime="toy", shape={"batch": 1}, rows=1, instances=1, threads=1, p50_ms=own, p95_ms=own, p99_ms=own,
-            rows_per_s=1e3 / own, rounds=10, mean_ms=own, runs=10, noise=0.0, via="in-process", ours=is_first,
+            rounds=10, mean_ms=own, runs=10, noise=0.0, via="in-process", ours=is_first,
             ratio_to={}, was_cut=cut is not None and 1 / lead > cut, leads=leads,
         )  # fmt: skip
 
@@ -106,7 +107,7 @@ def _record(step):
     return SimpleNamespace(digest=f"{step.step_name()} {step!r}", seconds=1.0, report=report)
 
 
-def search(trials, *, most=None, budget=None, objective=None):
+def search(trials, *, most=math.inf, budget=math.inf, objective=None):
     objective = objective or Objective("p95_ms", {"batch": 1}, {"cosine": BOUND}, {})
     return Search("toy", trials, SPACE, objective, most, budget)
 

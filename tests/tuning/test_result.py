@@ -25,5 +25,5 @@ def test_a_result_is_read_back_from_its_json():
 
 
 def test_the_rule_of_three_is_of_the_worst_sample_where_no_bound_is_asked_for():
-    said = row(1, 0.95, 1.0, 1, mean_cosine=0.99, samples=300).accuracy(None)
+    said = row(1, 0.95, 1.0, 1, mean_cosine=0.99, samples=300).of_others(None)
     assert said.endswith("at most 1.0% of other samples are expected below 0.95 (95 %, rule of three)")
