@@ -73,11 +73,7 @@ def _search(arguments: argparse.Namespace) -> Search:
     [recipe] = arguments.recipes
     reading = options.reading(arguments)
     session = TrialBuilder(recipe, lambda _: None, **reading).session({})
-    variant, *others = session.variants
-    if others:
-        hint = " ".join(f"--only {each}" for each in variant.loaded.variant.split(","))
-        what = f"a search is of one variant, and {recipe} has {len(session.variants)}"
-        raise UsageError(what, [each.loaded.variant for each in session.variants], f"choose one: {hint}")
+    [variant] = session.variants
     objective = Objective.of(variant.loaded)
     waiting = [each.waits_for for each in session.findings() if each.waits_for is not None]
     session.lookup.store.leave()
