@@ -16,6 +16,10 @@ ALONE = f"quantize: {{weights_only: true}}\n{INT8}"
 CALIBRATED = f"calibrate: {{samples: calibration.npz}}\n{INT8}"
 OPENVINO = f"target: {{device: cpu, runtime: openvino}}\n{CALIBRATED}"
 QDQ = f"target: {{device: T4, runtime: tensorrt}}\n{CALIBRATED}".replace("0.85, agreement: 0.1", "0.95")
+FP16 = (
+    "target: {device: T4, runtime: onnxruntime}\nprecision: fp16\n"
+    "validate: {samples: samples.npz, cosine: 0.99998, agreement: 0.1}\n"
+)
 ON_WHOLE = "tests/commands/test_bisect.py finds two planted layers in int4"
 
 
@@ -82,12 +86,20 @@ def test_exactly_the_planted_layers_are_found_in_few_builds(tmp_path, fields, pl
 
 @pytest.mark.whole(ON_WHOLE)
 def test_the_graph_for_a_gpu_that_is_not_here_is_judged_on_the_cpu(tmp_path):
-    planted_layers.write(tmp_path, [5, 17], fields=QDQ, surprises=True)
+    planted_layers.write(tmp_path, [5, 17], fields=QDQ, kind=planted_layers.with_surprises)
     answer, _ = found(quick(tmp_path))
     assert [layer["name"] for layer in answer["layers"]] == names([5, 17])
     assert answer["keeps_in"] == "fp16"
     [note] = answer["notes"]
     assert note.startswith("judged on the CPU, and not timed: this machine has no ")
+
+
+@pytest.mark.whole(ON_WHOLE)
+def test_a_stricter_bound_than_the_choice_of_operators_in_fp16_has_finds_the_layers(tmp_path):
+    planted_layers.write(tmp_path, [5, 17], fields=FP16, kind=planted_layers.with_cancellation)
+    answer, _ = found(quick(tmp_path))
+    assert [layer["name"] for layer in answer["layers"]] == names([5, 17])
+    assert answer["keeps_in"] == "fp32"
 
 
 @pytest.mark.whole(ON_WHOLE)
