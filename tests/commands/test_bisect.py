@@ -17,7 +17,7 @@ CALIBRATED = f"calibrate: {{samples: calibration.npz}}\n{INT8}"
 OPENVINO = f"target: {{device: cpu, runtime: openvino}}\n{CALIBRATED}"
 QDQ = f"target: {{device: T4, runtime: tensorrt}}\n{CALIBRATED}".replace("0.85, agreement: 0.1", "0.95")
 FP16 = (
-    "target: {device: T4, runtime: onnxruntime}\nprecision: fp16\n"
+    "target: {device: T4, runtime: onnxruntime, provider: cuda}\nprecision: fp16\n"
     "validate: {samples: samples.npz, cosine: 0.99998, agreement: 0.1}\n"
 )
 ON_WHOLE = "tests/commands/test_bisect.py finds two planted layers in int4"
@@ -92,6 +92,14 @@ def test_the_graph_for_a_gpu_that_is_not_here_is_judged_on_the_cpu(tmp_path):
     assert answer["keeps_in"] == "fp16"
     [note] = answer["notes"]
     assert note.startswith("judged on the CPU, and not timed: this machine has no ")
+
+
+@pytest.mark.whole(ON_WHOLE)
+def test_layers_of_a_checkpoint_have_the_names_of_its_modules(tmp_path):
+    fields = "precision: int8\nquantize: {weights_only: true}\nvalidate: {samples: samples.jsonl, cosine: 0.98}\n"
+    planted_layers.write_bert(tmp_path, fields=fields)
+    answer, _ = found(quick(tmp_path))
+    assert [layer["name"] for layer in answer["layers"]] == planted_layers.PLANTED_IN_BERT
 
 
 @pytest.mark.whole(ON_WHOLE)

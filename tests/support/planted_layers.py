@@ -7,10 +7,12 @@ layer loses half of its outputs so, and a cosine of about 0.3.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Collection
 from pathlib import Path
 
 import graphs
+import models
 import numpy as np
 import onnx
 from onnx import helper, numpy_helper
@@ -118,5 +120,37 @@ def write(
     recipe.write_text(
         "# A model with planted layers.\nname: net\nmodel: {source: net.onnx}\n"
         f"profiles: [{{batch: [1, 2, 4]}}]\n{fields}"
+    )
+    return recipe
+
+
+PLANTED_IN_BERT = ["encoder.layer.0.intermediate.dense", "encoder.layer.1.intermediate.dense"]
+
+
+def write_bert(folder: Path, *, fields: str) -> Path:
+    """Write a project with a tiny BERT of PyTorch in which two linear layers have outliers; return the recipe.
+
+    The outliers read a feature that the LayerNorm before makes 0.
+    """
+    import torch
+    import transformers
+
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "pyproject.toml").write_text("")
+    models.checkpoint(folder / "model", task="feature-extraction")
+    model = transformers.AutoModel.from_pretrained(folder / "model")
+    with torch.no_grad():
+        for number, layer in enumerate(model.encoder.layer):
+            layer.attention.output.LayerNorm.weight[0] = layer.attention.output.LayerNorm.bias[0] = 0
+            assert f"encoder.layer.{number}.intermediate.dense" in PLANTED_IN_BERT
+            layer.intermediate.dense.weight[::2, 0] = _OUTLIER
+            layer.output.dense.weight *= 4  # what is lost shows beside the residual
+    model.save_pretrained(folder / "model")
+    texts = ("a good film", "the plot was bad", "where is it?")
+    (folder / "samples.jsonl").write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
+    recipe = folder / "net.yaml"
+    recipe.write_text(
+        "name: net\nmodel: {source: model, task: feature-extraction}\n"
+        f"profiles: [{{batch: [1, 1, 4], sequence: [1, 16, 32]}}]\n{fields}"
     )
     return recipe
