@@ -144,7 +144,6 @@ _SEEN_THROUGH = {
     "store": ("store/test_store.py", "what is on disk, by the store's guarantees"),
     "store/remote": ("store/remote/test_tier.py", "two machines with one remote; forgeries in test_forgeries.py"),
     "tasks": ("tasks/test_registry.py", "a table"),
-    "tuning/layer_costs": ("commands/test_bisect.py", "the race of models with planted layers"),
     "tuning/layer_search": ("commands/test_bisect.py", "builds of models with planted layers"),
 }
 """Modules, and rooms for those of their modules that have no test of their name: where they are seen, and why there.

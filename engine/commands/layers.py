@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from engine.commands import options
 from engine.commands.amounts import positive
-from engine.errors import Exit, UsageError
+from engine.errors import Exit
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -33,21 +33,14 @@ def run(arguments: argparse.Namespace) -> Exit:
     """Print the layers that lose most. Raises UsageError without Polygraphy, and for a recipe that is not built."""
     from engine import api
     from engine.builder.summary import summarize
-    from engine.kit.accuracy import layers
     from engine.tuning import suspects
 
     session = api.session(arguments.recipes, **options.reading(arguments))
-    layers.refuse_missing()
     store = session.lookup.store
     results = []
     for variant in session.variants:
         summary = summarize(session.lookup, variant, newest=True)  # also of a build that failed in `validate`
-        built = [job for job in variant.jobs if job.name in summary.records and job.name not in summary.rejected]
-        folders = {job.step.makes: store.artifact_path(summary.records[job.name].artifact) for job in built}
-        if missing := suspects.missing(folders):
-            hint = "build it first: `recipe build`; a build that failed in `validate` is enough"
-            raise UsageError(f"{variant.name} is not built so far: {' and '.join(missing)} missing", hint=hint)
-        results.append((variant.name, *suspects.compare(variant.jobs, folders, arguments.cases)))
+        results.append((variant.name, *suspects.compare(summary, store, arguments.cases)))
     store.leave()
     if arguments.json:
         fields = [

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from engine.commands import options
-from engine.errors import Exit, HardwareError, JudgementError, UsageError
+from engine.errors import Exit, HardwareError, JudgementError
 
 if TYPE_CHECKING:
     from engine.builder.selection import Reading
@@ -70,13 +70,11 @@ def _search(arguments: argparse.Namespace) -> Search:
     [path] = arguments.recipes
     reading = options.reading(arguments)
     session = TrialBuilder(path, lambda _: None, **reading).session({})
-    variants, recipe = session.variants, session.variants[0].loaded.recipe
-    if len(variants) > 1:
-        hint = f"choose one: --only {variants[0].loaded.variant.replace(',', ' --only ')}"
-        raise UsageError(f"a search is of one variant, and {path} has {len(variants)}", hint=hint)
+    [variant] = session.variants
+    recipe = variant.loaded.recipe
     if recipe.tune is None:
         hint = "add `tune: {minimize: {p95_ms: {batch: 1, sequence: 128}}, subject_to: {cosine: 0.99}}`"
-        raise variants[0].loaded.error("the recipe has no section `tune`", hint=hint)
+        raise variant.loaded.error("the recipe has no section `tune`", hint=hint)
     waits_for = next((each.waits_for for each in session.findings() if each.waits_for is not None), None)
     session.lookup.store.leave()
     if waits_for is not None:
@@ -88,7 +86,7 @@ def _search(arguments: argparse.Namespace) -> Search:
     budget = recipe.tune.budget or math.inf
     most = recipe.tune.trials or (_TRIALS if math.isinf(budget) else math.inf)
     trials = Races(TrialBuilder(path, lambda _: None, **given))
-    return Search(variants[0].name, trials, Space.of(recipe, objective), objective, most, budget)
+    return Search(variant.name, trials, Space.of(recipe, objective), objective, most, budget)
 
 
 def _show(arguments: argparse.Namespace, result: TuneResult) -> None:

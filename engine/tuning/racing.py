@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING
 
 from engine.builder import joining, registry
 from engine.builder.job import read_report
+from engine.kit.accuracy.gate import Judged
 from engine.kit.bench.race import RaceReport
 from engine.steps.race import Contestant, Race
 
 if TYPE_CHECKING:
+    from engine.builder.variant import PlannedVariant
     from engine.errors import UserError
     from engine.recipe.schema import Recipe
     from engine.store.record import Record
@@ -40,12 +42,12 @@ class Races:
         return self._trials.build(point)
 
     def race(self, points: Sequence[Point], *, sizes: Mapping[str, int], by: str, cut: float | None) -> Raced:
-        """Time the validated models of points in turns, at the sizes of axes; the first point is the baseline.
+        """Time the models of points in turns, at the sizes of axes, whatever their accuracy; the first is the baseline.
 
         `by` is the figure that `cut` is about, as in the step `race`. Raises KeyboardInterrupt for an interruption.
         """
         sessions = [self._trials.session(point) for point in points]
-        variants = {str(number): session.variants[0] for number, session in enumerate(sessions)}
+        variants = {str(number): _accepted(session.variants[0]) for number, session in enumerate(sessions)}
         contestants = tuple(_contestant(each.loaded.recipe, sizes) for each in variants.values())
         step = Race.model_validate({"contestants": contestants, "by": by, "cut": cut})
         plan = joining.joined(variants, step, registry.steps())
@@ -53,6 +55,15 @@ class Races:
         record = built.records.get(step.step_name())
         report = None if record is None else read_report(Race, record)
         return Raced(report if isinstance(report, RaceReport) else None, record, built.error)
+
+
+def _accepted(variant: PlannedVariant) -> PlannedVariant:
+    """Return a variant whose model no bound refuses; bounds are no rows of keys."""
+    jobs = (
+        replace(job, origin=job.step.model_copy(update={"accepts_all": True})) if isinstance(job.step, Judged) else job
+        for job in variant.jobs
+    )
+    return replace(variant, jobs=tuple(jobs))
 
 
 def _contestant(recipe: Recipe, sizes: Mapping[str, int]) -> Contestant:

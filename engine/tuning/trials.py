@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Unpack
 from engine import api
 from engine.builder.options import Options
 from engine.builder.summary import Summary
-from engine.errors import Exit, UserError
+from engine.errors import Exit, UsageError, UserError
 from engine.events import Ended, Event
 from engine.kit.accuracy.report import AccuracyReport
 from engine.recipe import overrides
@@ -74,9 +74,14 @@ class TrialBuilder:
         self._written = overrides.texts(overrides.SET, reading.get("set", ()))
 
     def session(self, point: Point, to: Sequence[str] = (VALIDATE,)) -> api.Session:
-        """Plan a trial. Raises UserError for a point that is not feasible."""
+        """Plan a trial. Raises UserError for a point that is not feasible, and for a recipe with several variants."""
         reading: Reading = {**self._reading, "to": to, "set": [*self._written, *overrides.texts(overrides.SET, point)]}
-        return api.session(self._recipe, **reading)
+        session = api.session(self._recipe, **reading)
+        if len(session.variants) > 1:
+            names = [each.loaded.variant for each in session.variants]
+            hint = f"choose one: --only {names[0].replace(',', ' --only ')}"
+            raise UsageError(f"a search is of one variant, and {self._recipe} has {len(names)}", names, hint)
+        return session
 
     def build(self, point: Point, to: Sequence[str] = (VALIDATE,)) -> BuiltTrial:
         """Build what is not built of a trial, up to the steps `to`. Raises KeyboardInterrupt for an interruption."""

@@ -8,7 +8,7 @@ import re
 import documents
 import planted_layers
 import pytest
-from program import Program
+from quick_program import quick
 
 INT4 = "precision: int4\nvalidate: {samples: samples.npz, cosine: 0.85, agreement: 0.1}\n"
 INT8 = "precision: int8\nvalidate: {samples: samples.npz, cosine: 0.85, agreement: 0.1}\n"
@@ -16,6 +16,10 @@ ALONE = f"quantize: {{weights_only: true}}\n{INT8}"
 CALIBRATED = f"calibrate: {{samples: calibration.npz}}\n{INT8}"
 OPENVINO = f"target: {{device: cpu, runtime: openvino}}\n{CALIBRATED}"
 QDQ = f"target: {{device: T4, runtime: tensorrt}}\n{CALIBRATED}".replace("0.85, agreement: 0.1", "0.95")
+FP16 = (
+    "target: {device: T4, runtime: onnxruntime, provider: cuda}\nprecision: fp16\n"
+    "validate: {samples: samples.npz, cosine: 0.99998, agreement: 0.1}\n"
+)
 ON_WHOLE = "tests/commands/test_bisect.py finds two planted layers in int4"
 
 
@@ -32,7 +36,7 @@ def names(layers):
 @pytest.mark.slow
 def test_two_planted_layers_are_found_and_the_written_recipe_is_already_built(tmp_path):
     planted_layers.write(tmp_path, [5, 17], fields=INT4)
-    program = Program(tmp_path)
+    program = quick(tmp_path)
     done = program("bisect", "net.yaml", "--write", "kept.yaml", expect=0)
     [block] = documents.run_by(__file__)
     [(command, shown)] = block.transcript()
@@ -44,14 +48,13 @@ def test_two_planted_layers_are_found_and_the_written_recipe_is_already_built(tm
     assert "# A model with planted layers." in text
     assert f"keep_in: {{fp32: [{', '.join(names([5, 17]))}]}}" in text
     assert set(program.states("kept.yaml", "--to", "validate").values()) == {"cached"}
-    # The same search finds every answer in the store.
-    again, said = found(program)
+    again, said = found(program)  # finds every answer in the store
     assert [layer["name"] for layer in again["layers"]] == names([5, 17])
     assert [line for line in said.splitlines() if "kept: " in line] == [
         line for line in done.stderr.splitlines() if "kept: " in line
     ]
     passing = program("bisect", "kept.yaml", expect=0)
-    assert "the accuracy is within the bounds already" in passing.stdout
+    assert passing.stdout == "net: the accuracy is within the bounds already\n"
 
 
 @pytest.mark.whole(ON_WHOLE)
@@ -73,53 +76,69 @@ def test_exactly_the_planted_layers_are_found_in_few_builds(tmp_path, fields, pl
     if "openvino" in fields and importlib.util.find_spec("nncf") is None:
         pytest.skip("the extra `openvino` is not installed")
     planted_layers.write(tmp_path, planted, fields=fields)
-    program = Program(tmp_path)
+    program = quick(tmp_path)
     answer, _ = found(program, "--write", "kept.yaml")
     assert [layer["name"] for layer in answer["layers"]] == names(planted)
-    assert answer["is_monotone"]
     builds = len(planted) * (math.ceil(math.log2(planted_layers.LAYERS)) + 2) + 3
-    assert len(answer["evaluations"]) <= builds
-    assert answer["not_timed"] or all(layer["faster_without"] for layer in answer["layers"])
+    assert answer["builds"] <= builds
+    assert answer["notes"] == []
+    assert all(layer["faster_without"] for layer in answer["layers"])
     assert set(program.states("kept.yaml", "--to", "validate").values()) == {"cached"}
 
 
 @pytest.mark.whole(ON_WHOLE)
 def test_the_graph_for_a_gpu_that_is_not_here_is_judged_on_the_cpu(tmp_path):
-    planted_layers.write(tmp_path, [5, 17], fields=QDQ, surprises=True)
-    answer, _ = found(Program(tmp_path))
+    planted_layers.write(tmp_path, [5, 17], fields=QDQ, kind=planted_layers.with_surprises)
+    answer, _ = found(quick(tmp_path))
     assert [layer["name"] for layer in answer["layers"]] == names([5, 17])
-    assert (answer["judged_by"], answer["keeps_in"]) == ("validate-onnx", "fp16")
-    assert answer["not_timed"] == "the GPU of the recipe is not here"
+    assert answer["keeps_in"] == "fp16"
+    [note] = answer["notes"]
+    assert note.startswith("judged on the CPU, and not timed: this machine has no ")
 
 
 @pytest.mark.whole(ON_WHOLE)
-def test_an_answer_that_leaves_too_little_in_the_precision_is_told_and_not_written(tmp_path):
+def test_layers_of_a_checkpoint_have_the_names_of_its_modules(tmp_path):
+    fields = "precision: int8\nquantize: {weights_only: true}\nvalidate: {samples: samples.jsonl, cosine: 0.98}\n"
+    planted_layers.write_bert(tmp_path, fields=fields)
+    answer, _ = found(quick(tmp_path))
+    assert [layer["name"] for layer in answer["layers"]] == planted_layers.PLANTED_IN_BERT
+
+
+@pytest.mark.whole(ON_WHOLE)
+def test_a_stricter_bound_than_the_choice_of_operators_in_fp16_has_finds_the_layers(tmp_path):
+    planted_layers.write(tmp_path, [5, 17], fields=FP16, kind=planted_layers.with_cancellation)
+    answer, _ = found(quick(tmp_path))
+    assert [layer["name"] for layer in answer["layers"]] == names([5, 17])
+    assert answer["keeps_in"] == "fp32"
+
+
+@pytest.mark.whole(ON_WHOLE)
+def test_an_answer_that_leaves_too_little_in_the_precision_is_an_error_with_its_layers(tmp_path):
     fields = INT8.replace("agreement: 0.1", "agreement: 0.1, precision_share: 0.95")
     planted_layers.write(tmp_path, [5, 17], fields=fields)
-    done = Program(tmp_path)("bisect", "net.yaml", "--write", "kept.yaml", expect=4)
-    assert "2 layers must stay in fp32" in done.stdout
-    assert "but: Too little of the model computes in int8" in done.stdout
+    done = quick(tmp_path)("bisect", "net.yaml", "--write", "kept.yaml", expect=4)
+    assert "Too little of the model computes in int8" in done.stderr
+    assert f"within the bounds with {', '.join(names([5, 17]))} kept" in done.stderr
     assert not (tmp_path / "kept.yaml").exists()
 
 
 @pytest.mark.whole(ON_WHOLE)
 def test_a_bound_that_even_all_kept_layers_miss_is_told_with_its_figures(tmp_path):
     planted_layers.write(tmp_path, [5], fields=QDQ.replace("0.95", "1.0"))
-    done = Program(tmp_path)("bisect", "net.yaml", expect=4)
-    assert re.search(r"no set of layers helps: even with all 24 kept, cosine 0.999\d+ is below at_least 1", done.stdout)
+    done = quick(tmp_path)("bisect", "net.yaml", expect=4)
+    assert re.search(r"no set of layers helps: even with all 24 kept, cosine 0.999\d+ is below at_least 1", done.stderr)
 
 
 @pytest.mark.parametrize(
     ("fields", "words", "message"),
     [
         ("", (), "a build in fp32 with onnxruntime keeps no layer in a higher precision"),
-        (INT8, ("--keep-in", "fp16"), "a build in int8 with onnxruntime keeps no layer in fp16"),
-        ("matrix: {precision: [int8, int4]}\n", (), "layers are searched for in one variant"),
+        ("matrix: {precision: [int8, int4]}\n", (), "a search is of one variant"),
         (INT8, ("--write", "elsewhere/kept.yaml"), "lies in another folder"),
     ],
 )
 def test_a_search_that_cannot_succeed_is_refused_before_anything_is_built(tmp_path, fields, words, message):
     planted_layers.write(tmp_path, [], fields=fields)
-    done = Program(tmp_path)("bisect", "net.yaml", *words, expect=2)
+    done = quick(tmp_path)("bisect", "net.yaml", *words, expect=2)
     assert message in done.stderr
     assert not [path for path in (tmp_path / "cache" / "records").rglob("*") if path.is_file()]

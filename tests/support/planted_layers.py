@@ -7,10 +7,12 @@ layer loses half of its outputs so, and a cosine of about 0.3.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+import json
+from collections.abc import Callable, Collection
 from pathlib import Path
 
 import graphs
+import models
 import numpy as np
 import onnx
 from onnx import helper, numpy_helper
@@ -53,17 +55,35 @@ def with_surprises(planted: Collection[int]) -> onnx.ModelProto:
 
     Static ranges of activations, calibrated without such numbers, cut them off, whatever the weights are.
     """
+    random = np.random.default_rng(2)
+    return _reading_z(planted, lambda: random.choice([-0.008, 0.008], (len(_DEAD), WIDTH)))
+
+
+def with_cancellation(planted: Collection[int]) -> onnx.ModelProto:
+    """Return a chain in which planted layers add large products of an input `z` that nearly cancel each other.
+
+    `z` and its sum are exact in fp16, and the weights are not: rounded weights cancel less well.
+    """
+    random = np.random.default_rng(2)
+
+    def rows() -> np.ndarray:
+        large = random.uniform(1, 2, WIDTH)
+        return np.stack([large, random.uniform(0, 1e-3, WIDTH) - large])
+
+    return _reading_z(planted, rows)
+
+
+def _reading_z(planted: Collection[int], rows: Callable[[], np.ndarray]) -> onnx.ModelProto:
+    """Return a chain whose planted layers read `z` where features are 0; `rows` makes the weights that read it."""
     plain = model(())
     mask = np.zeros(WIDTH, np.float32)
     mask[_DEAD] = 1
-    random = np.random.default_rng(2)
     for weight in plain.graph.initializer:
         layer = int(weight.name[1:])
         if layer in planted:
             matrix = numpy_helper.to_array(weight).copy()
-            rows = random.choice([-0.008, 0.008], (len(_DEAD), WIDTH)).astype(np.float32)
-            rows[:, _DEAD] = 0
-            matrix[_DEAD] = rows
+            matrix[_DEAD] = rows()
+            matrix[np.ix_(_DEAD, _DEAD)] = 0
             weight.CopyFrom(numpy_helper.from_array(matrix, weight.name))
     for node in list(plain.graph.node):
         if node.op_type == "MatMul" and int(node.input[1][1:]) in planted:
@@ -76,21 +96,61 @@ def with_surprises(planted: Collection[int]) -> onnx.ModelProto:
     return plain
 
 
-def write(folder: Path, planted: Collection[int], *, fields: str, surprises: bool = False) -> Path:
-    """Write a project with the model, its samples and a recipe with further fields; return the recipe."""
+def write(
+    folder: Path,
+    planted: Collection[int],
+    *,
+    fields: str,
+    kind: Callable[[Collection[int]], onnx.ModelProto] = model,
+) -> Path:
+    """Write a project with a model of a kind, its samples and a recipe with further fields; return the recipe."""
     assert 0 not in planted
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "pyproject.toml").write_text("")
-    onnx.save(with_surprises(planted) if surprises else model(planted), folder / "net.onnx")
+    onnx.save(kind(planted), folder / "net.onnx")
     random = np.random.default_rng(1)
     for name_of_file, size in (("samples", 50.0), ("calibration", 0.0)):
         arrays = {"x": 0.3 * random.standard_normal((12, WIDTH))}
-        if surprises:
+        if kind is with_surprises:
             arrays["z"] = size * random.standard_normal((12, WIDTH))
+        if kind is with_cancellation:
+            arrays["z"] = np.full((12, WIDTH), 8.0)
         np.savez(folder / f"{name_of_file}.npz", **{each: array.astype(np.float32) for each, array in arrays.items()})
     recipe = folder / "net.yaml"
     recipe.write_text(
         "# A model with planted layers.\nname: net\nmodel: {source: net.onnx}\n"
         f"profiles: [{{batch: [1, 2, 4]}}]\n{fields}"
+    )
+    return recipe
+
+
+PLANTED_IN_BERT = ["encoder.layer.0.intermediate.dense", "encoder.layer.1.intermediate.dense"]
+
+
+def write_bert(folder: Path, *, fields: str) -> Path:
+    """Write a project with a tiny BERT of PyTorch in which two linear layers have outliers; return the recipe.
+
+    The outliers read a feature that the LayerNorm before makes 0.
+    """
+    import torch
+    import transformers
+
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "pyproject.toml").write_text("")
+    models.checkpoint(folder / "model", task="feature-extraction")
+    model = transformers.AutoModel.from_pretrained(folder / "model")
+    with torch.no_grad():
+        for number, layer in enumerate(model.encoder.layer):
+            layer.attention.output.LayerNorm.weight[0] = layer.attention.output.LayerNorm.bias[0] = 0
+            assert f"encoder.layer.{number}.intermediate.dense" in PLANTED_IN_BERT
+            layer.intermediate.dense.weight[::2, 0] = _OUTLIER
+            layer.output.dense.weight *= 4  # what is lost shows beside the residual
+    model.save_pretrained(folder / "model")
+    texts = ("a good film", "the plot was bad", "where is it?")
+    (folder / "samples.jsonl").write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
+    recipe = folder / "net.yaml"
+    recipe.write_text(
+        "name: net\nmodel: {source: model, task: feature-extraction}\n"
+        f"profiles: [{{batch: [1, 1, 4], sequence: [1, 16, 32]}}]\n{fields}"
     )
     return recipe
