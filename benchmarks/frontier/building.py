@@ -77,9 +77,15 @@ class Building:
         *,
         isa: str | None = None,
         environments: Path = environments.FOLDER,
+        threads: int | None = None,
+        choose: bool = False,
     ) -> None:
-        """`isa` is the `target.isa` of our recipes; None for recipes without it. `environments` are those of peers."""
+        """`isa` is the `target.isa` of our recipes; None for recipes without it. `environments` are those of peers.
+
+        Our recipes state `threads`, if given. With `choose`, a build measures the runtimes of `auto` again.
+        """
         self.folder, self.again, self.isa, self._environments = folder, again, isa, environments
+        self._threads, self._choose = threads, choose
         self._project = folder / "project"
         program.project(self._project)
         self.subject = self._with_weights(subject) if subject.random else subject
@@ -111,6 +117,7 @@ class Building:
             calibration=calibration,
             isa=self.isa,
             precision=precision,
+            threads=self._threads,
         )
         recipe.write_text(text)
         ((_, contender),) = self.of_recipe(recipe, name=OURS.format(runtime))
@@ -121,10 +128,13 @@ class Building:
         from engine import api
         from engine.runtimes.execution import Execution
 
-        command = [*program.command(), "build", str(recipe), "--to", "validate", "--json"]
+        plan = api.plan([recipe])
+        chooses = self._choose and any(each.loaded.recipe.target.runtime == "auto" for each in plan)
+        again = ["--force", "measure-runtimes"] if chooses else []
+        command = [*program.command(), "build", str(recipe), "--to", "validate", "--json", *again]
         done = subprocess.run(command, cwd=recipe.parent, env=program.environment(), capture_output=True, check=False)
         events = program.events(done.stdout)
-        for variant in api.plan([recipe]):
+        for variant in plan:
             of = variant.loaded.recipe
             called = name.format(of.name)
             ends = [event for event in events if event["event"] == "end" and event["recipe"] == of.name]
