@@ -90,7 +90,7 @@ class Contest(Group):
     def build(self) -> None:
         """Build all contenders; those that cannot be built say why."""
         options = self.options
-        fixed = subject_shapes(self.subject, options.profiles)
+        fixed = self.subject.shapes if options.profiles == "fixed" else ()
         samples, ours, calibration = self._pictures() if self.subject.images else self._texts()
         for runtime in options.runtimes:
             if self.takes_part(OURS.format(runtime)) or self.building.exported is None:
@@ -174,7 +174,7 @@ class Contest(Group):
         return {
             "machine": self._words(),
             "contenders": [asdict(each) for each in self.contenders],
-            "accuracy": {name: each.as_json() for name, each in self.accuracies.items()},
+            "accuracy": {name: asdict(each) for name, each in self.accuracies.items()},
             "milliseconds": {
                 threads: {shape: {"others": each.others, "processes": each.processes} for shape, each in shapes.items()}
                 for threads, shapes in self.timings.items()
@@ -198,17 +198,13 @@ class Contest(Group):
         header = [f"{threads} thread{'s' * (threads > 1)}: times faster than {PLAIN}", *shapes]
         ours = OURS.format(self.options.runtimes[0])
         header += [f"{shape}, time of {ours}" for shape in shapes]
-        rows = []
-        for each in self.ready():
-            cells = [
-                str(timings.ratio(each.name, PLAIN).inverse()) if timings.has(each.name) and timings.has(PLAIN) else ""
-                for timings in shapes.values()
-            ]
-            cells += [
-                str(timings.ratio(each.name, ours)) if timings.has(each.name) and timings.has(ours) else ""
-                for timings in shapes.values()
-            ]
-            rows.append([each.name, *cells])
+
+        def cells(name: str, base: str, *, inverse: bool) -> list[str]:
+            pairs = [each.has(name) and each.has(base) and each.ratio(name, base) for each in shapes.values()]
+            return [str(each.inverse() if inverse else each) if each else "" for each in pairs]
+
+        names = [each.name for each in self.ready()]
+        rows = [[name, *cells(name, PLAIN, inverse=True), *cells(name, ours, inverse=False)] for name in names]
         return table(header, rows)
 
     def _words(self) -> str:
@@ -248,11 +244,6 @@ class Contest(Group):
             np.savez(file, **{name: part})
         self.inputs = pictures.ImageInputs(name, drawn[2 * SAMPLES :])
         return files[0], None if self.options.no_calibrate else files[1], files[1]
-
-
-def subject_shapes(subject: Subject, profiles: str) -> Sequence[str]:
-    """Return the shapes for which our packages get a profile of one size."""
-    return subject.shapes if profiles == "fixed" else ()
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import recipe_program as program
 
@@ -104,22 +105,11 @@ class Building:
             subprocess.run([sys.executable, str(SCRIPTS / "random_model.py"), str(request)], check=True)
         return replace(subject, source=str(out))
 
-    def ours(
-        self, runtime: str, *, fixed: Sequence[str], samples: Path, calibration: Path | None, precision: str = "int8"
-    ) -> Contender:
-        """Build the subject with `recipe build` up to the validated model, and return that model."""
+    def ours(self, runtime: str, *, precision: str = "int8", **fields: Any) -> Contender:
+        """Build the subject with `recipe build` up to the validated model; `fields` are those of `Subject.recipe`."""
         recipe = self._project / "recipes" / f"{self.subject.name}-{precision}-{runtime}.yaml"
-        text = self.subject.recipe(
-            recipe.stem,
-            runtime,
-            fixed=fixed,
-            samples=samples,
-            calibration=calibration,
-            isa=self.isa,
-            precision=precision,
-            threads=self._threads,
-        )
-        recipe.write_text(text)
+        fields |= {"precision": precision, "isa": self.isa, "threads": self._threads}
+        recipe.write_text(self.subject.recipe(recipe.stem, runtime, **fields))
         ((_, contender),) = self.of_recipe(recipe, name=OURS.format(runtime))
         return contender
 
@@ -155,8 +145,6 @@ class Building:
 
     def plain(self) -> Contender:
         """Return the exported fp32 model, which ONNX Runtime runs with its defaults."""
-        if self.exported is None:
-            return Contender(PLAIN, "onnx", "fp32", absent="the model was not exported")
         return Contender(PLAIN, "onnx", "fp32", str(self.exported))
 
     def eager(self, *, compiled: bool = False) -> Contender:
@@ -192,14 +180,11 @@ class Building:
             "calibration": str(calibration),
         }
         (folder / "request.json").write_text(json.dumps(request))
-        command = [
-            str(python or sys.executable),
-            str(SCRIPTS / peer.script),
-            str(folder / "request.json"),
-            *peer.arguments,
-        ]
+        script = [str(SCRIPTS / peer.script), str(folder / "request.json"), *peer.arguments]
         with (folder / "log.txt").open("wb") as log:
-            done = subprocess.run(command, cwd=folder, stdout=log, stderr=subprocess.STDOUT, check=False)
+            done = subprocess.run(
+                [str(python or sys.executable), *script], cwd=folder, stdout=log, stderr=subprocess.STDOUT, check=False
+            )
         if done.returncode or not (folder / "answer.json").is_file():
             lines = (folder / "log.txt").read_text("utf-8", "replace").strip().splitlines()
             why = f"failed: {lines[-1] if lines else done.returncode}"

@@ -52,6 +52,10 @@ class Group:
         """Return the contenders that have a model."""
         return [each for each in self.contenders if not each.absent]
 
+    def ours(self) -> str:
+        """Return the name of the last of our packages, with which the others are compared."""
+        return [each.name for each in self.ready() if each.kind == "ours"][-1]
+
     def compare(self, original: Contender, inputs: Inputs, folder: Path, part: Sequence[int] | None = None) -> None:
         """Compare the answers of all contenders with the original's; `folder` keeps the answers."""
         for each in self.ready():
