@@ -146,9 +146,9 @@ class Contest:
 
     def time(self) -> float:
         """Time the contenders, each precision apart; return the most cores of others if they were too many, else 0."""
-        options, tries = self.options, 1 if self.options.quick else measuring.TRIES
+        given, tries = self.options, 1 if self.options.quick else measuring.TRIES
         for precision, group in self.groups.items():
-            self.timings[precision] = group.time(self.building, options.shapes, options.threads, tries=tries)
+            self.timings[precision] = group.time(self.building, given.shapes, given.threads, tries=tries)
         timings = [each for shapes in self.timings.values() for each in shapes.values()]
         return max((each.others for each in timings if each.busy), default=0.0)
 
