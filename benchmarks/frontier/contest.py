@@ -71,7 +71,6 @@ class Group:
     ) -> dict[str, Timings]:
         """Time all contenders in turns; return the timings by shape."""
         graph, options = onnx.load(building.exported, load_external_data=False), self.options
-        started = time.perf_counter()
         timings, failures = measuring.timed(
             self.ready(),
             {shape: bench_inputs.draw(graph, building.subject.sizes(shape)) for shape in shapes},
@@ -84,5 +83,4 @@ class Group:
             tries=tries,
         )
         self.failures += failures
-        print(f"{threads} threads: timed in {time.perf_counter() - started:.0f} s")
         return timings
