@@ -8,28 +8,23 @@ import importlib.metadata
 import json
 import sys
 import tempfile
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
-import onnx
 import recipe_program as program
 from timing import machine, table
 
 sys.path.append(str(program.ROOT))
 
-from frontier import environments, instructions, measuring, pictures, texts, verdicts
-from frontier.accuracy import Accuracy
+from frontier import contest as contests
+from frontier import instructions, measuring, pictures, texts, verdicts
 from frontier.building import EAGER, FP32_PEERS, OURS, PEERS, PLAIN, Building
-from frontier.contenders import Contender
+from frontier.contest import Group
 from frontier.load import ALLOWED
 from frontier.measuring import Timings
-from frontier.seats import SeatError
 from frontier.subjects import SUBJECTS, Subject, TextInputs
-
-from engine.kit.inputs import bench_inputs
 
 RUNTIMES = ("auto", "onnxruntime", "openvino")
 PACKAGES = ("onnxruntime", "openvino", "nncf", "torch", "transformers")
@@ -48,9 +43,9 @@ def main() -> None:
             contest = Contest(SUBJECTS[options.model], folder, options)
             contest.build()
             if not options.no_accuracy:
-                contest.compare()
+                contest.compare_all()
             if not options.no_latency:
-                contest.time()
+                contest.time_all()
         if options.json:
             options.json.write_text(json.dumps(contest.as_json(), indent=1) + "\n")
         if contest.busy and not options.allow_busy:
@@ -63,8 +58,7 @@ def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--model", choices=sorted(SUBJECTS), default="minilm")
     parser.add_argument("--work", type=Path, metavar="FOLDER", help="keep what was built, to measure it again later")
-    parser.add_argument("--only", nargs="+", default=[], metavar="NAME", help="contenders whose names contain NAME")
-    parser.add_argument("--again", nargs="+", default=[], metavar="NAME", help="peers to build again, by their names")
+    contests.add_options(parser, processes=3, sentences=1000)
     parser.add_argument("--runtimes", nargs="+", default=list(RUNTIMES), help="runtimes of our packages")
     parser.add_argument("--profiles", choices=["ranges", "fixed"], default="fixed", help="of our packages (fixed)")
     isa = "`target.isa` of our recipes (avx2 on a CPU without VNNI, else none)"
@@ -72,10 +66,6 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--no-calibrate", action="store_true", help="calibrate our recipes for images on random inputs")
     parser.add_argument("--shapes", nargs="+", metavar="SHAPE", help="such as 8x128: batch and tokens")
     parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
-    parser.add_argument("--processes", type=int, default=3, help="fresh processes (3)")
-    parser.add_argument("--rounds", type=int, default=10, help="in each process (10)")
-    parser.add_argument("--seconds", type=float, default=2.0, help="a contender at a shape in a process (2)")
-    parser.add_argument("--sentences", type=int, default=1000, help="for the accuracy (1000)")
     parser.add_argument("--clock", choices=["wall", "cpu"], default="wall", help="cpu: with one thread, while busy")
     parser.add_argument("--no-accuracy", action="store_true")
     parser.add_argument("--no-latency", action="store_true")
@@ -83,79 +73,56 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--json", type=Path, metavar="FILE", help="write every number that was measured")
     quiet = "take the times of quiet measurements from what `--json` wrote, and measure the busy ones again"
     parser.add_argument("--quiet-of", type=Path, metavar="FILE", help=quiet)
-    parser.add_argument("--environments", type=Path, default=environments.FOLDER, help="of other tools, kept")
     return parser.parse_args()
 
 
-class Contest:
+class Contest(Group):
     """One subject with all its contenders, and what was measured of them."""
 
     def __init__(self, subject: Subject, folder: Path, options: argparse.Namespace) -> None:
-        self.folder, self.options = folder, options
+        super().__init__(options, always=PLAIN)
+        self.folder = folder
         self.shapes: Sequence[str] = options.shapes or subject.shapes
-        self.contenders: list[Contender] = []
-        self.accuracies: dict[str, Accuracy] = {}
         self.timings: dict[int, dict[str, Timings]] = {}
-        self.failures: list[str] = []
         self.building = Building(folder, subject, options.again, isa=options.isa, environments=options.environments)
         self.subject = self.building.subject
 
     def build(self) -> None:
         """Build all contenders; those that cannot be built say why."""
         options = self.options
-        fixed = subject_shapes(self.subject, options.profiles)
+        fixed = self.subject.shapes if options.profiles == "fixed" else ()
         samples, ours, calibration = self._pictures() if self.subject.images else self._texts()
         for runtime in options.runtimes:
-            if self._takes_part(OURS.format(runtime)) or self.building.exported is None:
-                self._add(self.building.ours(runtime, fixed=fixed, samples=samples, calibration=ours))
+            if self.takes_part(OURS.format(runtime)) or self.building.exported is None:
+                built = self.building.ours(runtime, fixed=fixed, samples=samples, calibration=ours)
+                if self.takes_part(built.name):
+                    self.add(built)
         if self.building.exported is None:
             sys.exit(f"recipe build exported no model: {self.contenders[-1].absent if self.contenders else ''}")
-        self._add(self.building.plain())
-        if self.subject.auto:
-            self._add(self.building.eager())
-        if self.subject.auto and self._takes_part("TorchScript"):
-            self._add(self.building.peer(FP32_PEERS[0]))
+        self.add(self.building.plain())
+        if self.subject.auto and self.takes_part(EAGER):
+            self.add(self.building.eager())
+        if self.subject.auto and self.takes_part("TorchScript"):
+            self.add(self.building.peer(FP32_PEERS[0]))
         for peer in PEERS:
             kinds = {self.subject.name, "tensors" if self.subject.images else "text"}
-            if self._takes_part(peer.name) and (not peer.limits or peer.limits & kinds):
-                self._add(self.building.peer(peer, calibration))
+            if self.takes_part(peer.name) and (not peer.limits or peer.limits & kinds):
+                self.add(self.building.peer(peer, calibration))
 
-    def compare(self) -> None:
+    def compare_all(self) -> None:
         """Compare the answers of all contenders with those of PyTorch in fp32."""
         original = self.building.eager() if self.subject.auto else self.building.plain()
-        for each in self._ready():
-            if each.kind == "torchscript":
-                continue  # it computes in fp32, and compiles anew for each length
-            started = time.perf_counter()
-            try:
-                arguments = (each, original, self.inputs, self.folder / "answers", self.subject.part)
-                self.accuracies[each.name] = measuring.compared(*arguments)
-            except SeatError as error:
-                self.failures.append(f"{each.name}: {error}")
-            print(f"{each.name}: compared in {time.perf_counter() - started:.1f} s")
+        self.compare(original, self.inputs, self.folder / "answers", self.subject.part)
 
-    def time(self) -> None:
+    def time_all(self) -> None:
         """Time all contenders at all shapes, for each number of threads."""
         options = self.options
-        graph = onnx.load(self.building.exported, load_external_data=False)
-        inputs = {shape: bench_inputs.draw(graph, self.subject.sizes(shape)) for shape in self.shapes}
         for threads in options.threads:
-            started = time.perf_counter()
             quiet = self._quiet(threads)
-            measured, failures = measuring.timed(
-                self._ready(),
-                {shape: tensors for shape, tensors in inputs.items() if shape not in quiet},
-                self.folder,
-                threads=threads,
-                processes=options.processes,
-                rounds=options.rounds,
-                seconds=options.seconds,
-                clock=options.clock,
-                tries=1 if options.allow_busy else measuring.TRIES,
-            )
+            shapes = [shape for shape in self.shapes if shape not in quiet]
+            tries = 1 if options.allow_busy else measuring.TRIES
+            measured = self.time(self.building, shapes, threads, clock=options.clock, tries=tries)
             self.timings[threads] = {shape: (quiet | measured)[shape] for shape in self.shapes}
-            self.failures += failures
-            print(f"{threads} threads: timed in {time.perf_counter() - started:.0f} s")
 
     def _quiet(self, threads: int) -> dict[str, Timings]:
         """Return the times of an earlier run for the shapes at which the machine was quiet then.
@@ -207,7 +174,7 @@ class Contest:
         return {
             "machine": self._words(),
             "contenders": [asdict(each) for each in self.contenders],
-            "accuracy": {name: each.as_json() for name, each in self.accuracies.items()},
+            "accuracy": {name: asdict(each) for name, each in self.accuracies.items()},
             "milliseconds": {
                 threads: {shape: {"others": each.others, "processes": each.processes} for shape, each in shapes.items()}
                 for threads, shapes in self.timings.items()
@@ -231,17 +198,13 @@ class Contest:
         header = [f"{threads} thread{'s' * (threads > 1)}: times faster than {PLAIN}", *shapes]
         ours = OURS.format(self.options.runtimes[0])
         header += [f"{shape}, time of {ours}" for shape in shapes]
-        rows = []
-        for each in self._ready():
-            cells = [
-                str(timings.ratio(each.name, PLAIN).inverse()) if timings.has(each.name) and timings.has(PLAIN) else ""
-                for timings in shapes.values()
-            ]
-            cells += [
-                str(timings.ratio(each.name, ours)) if timings.has(each.name) and timings.has(ours) else ""
-                for timings in shapes.values()
-            ]
-            rows.append([each.name, *cells])
+
+        def cells(name: str, base: str, *, inverse: bool) -> list[str]:
+            pairs = [each.has(name) and each.has(base) and each.ratio(name, base) for each in shapes.values()]
+            return [str(each.inverse() if inverse else each) if each else "" for each in pairs]
+
+        names = [each.name for each in self.ready()]
+        rows = [[name, *cells(name, PLAIN, inverse=True), *cells(name, ours, inverse=False)] for name in names]
         return table(header, rows)
 
     def _words(self) -> str:
@@ -281,23 +244,6 @@ class Contest:
             np.savez(file, **{name: part})
         self.inputs = pictures.ImageInputs(name, drawn[2 * SAMPLES :])
         return files[0], None if self.options.no_calibrate else files[1], files[1]
-
-    def _takes_part(self, name: str) -> bool:
-        only = self.options.only
-        return not only or name == PLAIN or any(each.lower() in name.lower() for each in only)
-
-    def _add(self, contender: Contender) -> None:
-        if self._takes_part(contender.name):
-            print(f"{contender.name}: {contender.absent or contender.path}")
-            self.contenders.append(contender)
-
-    def _ready(self) -> list[Contender]:
-        return [each for each in self.contenders if not each.absent]
-
-
-def subject_shapes(subject: Subject, profiles: str) -> Sequence[str]:
-    """Return the shapes for which our packages get a profile of one size."""
-    return subject.shapes if profiles == "fixed" else ()
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -37,10 +37,6 @@ class Accuracy:
     def least(self) -> float:
         """The worst cosine, alone or in a batch."""
         return min(self.worst, self.worst_in_batch)
-
-    def as_json(self) -> dict[str, float]:
-        """Return the fields as JSON values."""
-        return asdict(self)
 
 
 def compared(truth: np.ndarray, alone: np.ndarray, batched: np.ndarray) -> Accuracy:

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import recipe_program as program
 
@@ -77,9 +78,15 @@ class Building:
         *,
         isa: str | None = None,
         environments: Path = environments.FOLDER,
+        threads: int | None = None,
+        choose: bool = False,
     ) -> None:
-        """`isa` is the `target.isa` of our recipes; None for recipes without it. `environments` are those of peers."""
+        """`isa` is the `target.isa` of our recipes; None for recipes without it. `environments` are those of peers.
+
+        Our recipes state `threads`, if given. With `choose`, a build measures the runtimes of `auto` again.
+        """
         self.folder, self.again, self.isa, self._environments = folder, again, isa, environments
+        self._threads, self._choose = threads, choose
         self._project = folder / "project"
         program.project(self._project)
         self.subject = self._with_weights(subject) if subject.random else subject
@@ -98,21 +105,11 @@ class Building:
             subprocess.run([sys.executable, str(SCRIPTS / "random_model.py"), str(request)], check=True)
         return replace(subject, source=str(out))
 
-    def ours(
-        self, runtime: str, *, fixed: Sequence[str], samples: Path, calibration: Path | None, precision: str = "int8"
-    ) -> Contender:
-        """Build the subject with `recipe build` up to the validated model, and return that model."""
+    def ours(self, runtime: str, *, precision: str = "int8", **fields: Any) -> Contender:
+        """Build the subject with `recipe build` up to the validated model; `fields` are those of `Subject.recipe`."""
         recipe = self._project / "recipes" / f"{self.subject.name}-{precision}-{runtime}.yaml"
-        text = self.subject.recipe(
-            recipe.stem,
-            runtime,
-            fixed=fixed,
-            samples=samples,
-            calibration=calibration,
-            isa=self.isa,
-            precision=precision,
-        )
-        recipe.write_text(text)
+        fields |= {"precision": precision, "isa": self.isa, "threads": self._threads}
+        recipe.write_text(self.subject.recipe(recipe.stem, runtime, **fields))
         ((_, contender),) = self.of_recipe(recipe, name=OURS.format(runtime))
         return contender
 
@@ -121,10 +118,13 @@ class Building:
         from engine import api
         from engine.runtimes.execution import Execution
 
-        command = [*program.command(), "build", str(recipe), "--to", "validate", "--json"]
+        plan = api.plan([recipe])
+        chooses = self._choose and any(each.loaded.recipe.target.runtime == "auto" for each in plan)
+        again = ["--force", "measure-runtimes"] if chooses else []
+        command = [*program.command(), "build", str(recipe), "--to", "validate", "--json", *again]
         done = subprocess.run(command, cwd=recipe.parent, env=program.environment(), capture_output=True, check=False)
         events = program.events(done.stdout)
-        for variant in api.plan([recipe]):
+        for variant in plan:
             of = variant.loaded.recipe
             called = name.format(of.name)
             ends = [event for event in events if event["event"] == "end" and event["recipe"] == of.name]
@@ -145,8 +145,6 @@ class Building:
 
     def plain(self) -> Contender:
         """Return the exported fp32 model, which ONNX Runtime runs with its defaults."""
-        if self.exported is None:
-            return Contender(PLAIN, "onnx", "fp32", absent="the model was not exported")
         return Contender(PLAIN, "onnx", "fp32", str(self.exported))
 
     def eager(self, *, compiled: bool = False) -> Contender:
@@ -182,14 +180,11 @@ class Building:
             "calibration": str(calibration),
         }
         (folder / "request.json").write_text(json.dumps(request))
-        command = [
-            str(python or sys.executable),
-            str(SCRIPTS / peer.script),
-            str(folder / "request.json"),
-            *peer.arguments,
-        ]
+        script = [str(SCRIPTS / peer.script), str(folder / "request.json"), *peer.arguments]
         with (folder / "log.txt").open("wb") as log:
-            done = subprocess.run(command, cwd=folder, stdout=log, stderr=subprocess.STDOUT, check=False)
+            done = subprocess.run(
+                [str(python or sys.executable), *script], cwd=folder, stdout=log, stderr=subprocess.STDOUT, check=False
+            )
         if done.returncode or not (folder / "answer.json").is_file():
             lines = (folder / "log.txt").read_text("utf-8", "replace").strip().splitlines()
             why = f"failed: {lines[-1] if lines else done.returncode}"

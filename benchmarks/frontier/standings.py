@@ -60,13 +60,10 @@ class Standings:
                 continue
             best = min(peers, key=timings.median)
             ratio = timings.ratio(best, self.ours)
-            verdict = f"{best} takes {ratio} of the time of ours"
-            if ratio.low > 1:
-                yield f"{self.precision} at {shape}: ours is the fastest; {verdict}."
-            elif ratio.high < 1:
-                yield f"{self.precision} at {shape}: **ours is not the fastest**; {verdict}."
-            else:
-                yield f"{self.precision} at {shape}: no difference to the fastest peer can be told; {verdict}."
+            won = "no difference to the fastest peer can be told"
+            if ratio.low > 1 or ratio.high < 1:
+                won = "ours is the fastest" if ratio.low > 1 else "**ours is not the fastest**"
+            yield f"{self.precision} at {shape}: {won}; {best} takes {ratio} of the time of ours."
         yield from (f"{self.precision}: {each.name}: {each.absent}" for each in self.contenders if each.absent)
 
     def rows(self) -> Iterator[list[str]]:

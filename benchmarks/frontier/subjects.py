@@ -74,10 +74,12 @@ class Subject:
         calibration: Path | None,
         isa: str | None = None,
         precision: str = "int8",
+        threads: int | None = None,
     ) -> str:
         """Return the text of the recipe, for a CPU with the instructions `isa`. JSON is YAML: no value needs care.
 
         The profiles are a profile of one size for each shape in `fixed`; without such shapes, the subject's ranges.
+        `threads` are those with which runtimes are measured, and those of the package.
         """
         profiles = [self.sizes(shape) for shape in fixed] or list(self.ranges)
         fields: dict[str, Any] = {
@@ -88,6 +90,7 @@ class Subject:
             "profiles": profiles,
             "validate": {"samples": str(samples)} if samples else {},
             **({"calibrate": {"samples": str(calibration)}} if calibration else {}),
+            **({"bench": {"threads": threads}, "package": {"triton": {"threads": threads}}} if threads else {}),
         }
         return json.dumps(fields, indent=1) + "\n"
 

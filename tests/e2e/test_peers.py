@@ -1,5 +1,6 @@
 """The table of peers: processes that take turns, environments that are made once, and what the table says."""
 
+import json
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -19,6 +20,7 @@ from frontier.contenders import Contender
 from frontier.measuring import Timings
 from frontier.seats import Seat, SeatError
 from frontier.standings import CSV, Standings
+from frontier.subjects import SUBJECTS
 
 EXACT, INT8, WEAK = (Accuracy(mean, worst, mean, worst, 1.0, 1.0, 300) for mean, worst in
                      ((1.0, 0.99999), (0.998, 0.99), (0.9, 0.4)))  # fmt: skip
@@ -117,6 +119,13 @@ def test_the_figures_and_the_picture_have_each_contender():
     root = ET.fromstring(bars.drawn([each], "times"))
     styles = [bar.get("class") for bar in root.iter("{http://www.w3.org/2000/svg}rect")]
     assert styles == ["ours", "weak"]
+
+
+def test_our_recipes_fix_the_shapes_and_the_threads_that_are_measured(tmp_path):
+    fields = {"fixed": ["1x16", "8x128"], "samples": tmp_path, "calibration": None, "threads": 2}
+    recipe = json.loads(SUBJECTS["minilm"].recipe("r", "auto", **fields))
+    assert recipe["profiles"] == [{"batch": 1, "sequence": 16}, {"batch": 8, "sequence": 128}]
+    assert recipe["bench"]["threads"] == recipe["package"]["triton"]["threads"] == 2
 
 
 def test_a_busy_machine_gets_no_table(monkeypatch, tmp_path):
