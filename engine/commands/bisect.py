@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `recipe bisect`."""
     options.add_recipes(parser, many=False)
-    parser.add_argument("--write", metavar="FILE", type=Path, help="write the recipe with these layers kept")
+    parser.add_argument("--write", metavar="FILE", type=Path, help="write the recipe of one variant that keeps them")
     options.add_json(parser)
 
 
@@ -32,13 +32,14 @@ def run(arguments: argparse.Namespace) -> Exit:
 
     [recipe] = arguments.recipes
     if arguments.write is not None:
-        edited.refuse_place(arguments.write, recipe)
+        edited.refuse_place(arguments.write, recipe, arguments.allow_path)
     say = partial(print, file=sys.stderr, flush=True)
     report = LayerSearch(TrialBuilder(recipe, lambda _: None, **options.reading(arguments)), say).run()
     print(json.dumps(asdict(report), indent=1)) if arguments.json else _show(report)
     if arguments.write is not None and report.layers:
-        edited.write(_written(arguments, report), arguments.write, recipe)
-        say(f"written: {arguments.write}")
+        edited.write(_written(arguments, report), arguments.write, recipe, arguments.allow_path)
+    if arguments.write is not None:
+        say(f"written: {arguments.write}" if report.layers else "nothing to write: no further layer needs to be kept")
     return Exit.OK
 
 
@@ -61,14 +62,10 @@ def _show(report: LayerReport) -> None:
 def _written(arguments: argparse.Namespace, report: LayerReport) -> str:
     """Return the recipe's text with the layers kept, and at the top the figures that chose them."""
     from engine.drafts.edited import edited
-    from engine.recipe.node import plain
-    from engine.recipe.outline import dotted
-    from engine.recipe.overrides import SET, assignments
 
-    given = {dotted(each.path): plain(each.value) for each in assignments(SET, arguments.set)}
     head = ["The layers that `recipe bisect` has found; if only one of them is not kept:"]
     for layer in report.layers:
         faster = "" if layer.faster_without is None else f"; {layer.faster_without} as fast"
         head.append(f"- {layer.name}: {layer.without}{faster}")
-    changes = {**given, **report.point}
-    return edited(arguments.recipes[0], changes, {}, head, only=arguments.only, allow=arguments.allow_path)
+    [recipe], only, allow = arguments.recipes, arguments.only, arguments.allow_path
+    return edited(recipe, report.point, {}, head, set=arguments.set, only=only, allow=allow)

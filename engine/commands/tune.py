@@ -24,7 +24,7 @@ _TRIALS = 40
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `recipe tune`."""
     options.add_recipes(parser, many=False)
-    parser.add_argument("--write", metavar="FILE", type=Path, help="write the chosen point as a recipe")
+    parser.add_argument("--write", metavar="FILE", type=Path, help="write the chosen point as a recipe of one variant")
     parser.add_argument("--report", metavar="FILE", type=Path, help="write the trials as a page for a browser")
     options.add_json(parser)
 
@@ -39,7 +39,7 @@ def run(arguments: argparse.Namespace) -> Exit:
 
     [recipe] = arguments.recipes
     if arguments.write is not None:
-        edited.refuse_place(arguments.write, recipe)
+        edited.refuse_place(arguments.write, recipe, arguments.allow_path)
     search = _search(arguments)
     if not arguments.json:
         search.on_row = lambda row: print(f"trial {row.number}: {row.in_words}", flush=True)
@@ -55,7 +55,8 @@ def run(arguments: argparse.Namespace) -> Exit:
         hint = "loosen a bound of `tune.subject_to`, or let `tune.over` name more values"
         raise JudgementError(f"none of {len(result.trials)} trials keeps the bounds", facts, hint)
     if arguments.write is not None:
-        edited.write(_written(arguments, result, search.objective), arguments.write, recipe)
+        text = _written(arguments, result, search.objective)
+        edited.write(text, arguments.write, recipe, arguments.allow_path)
     return Exit.OK
 
 
@@ -118,16 +119,12 @@ def _show(arguments: argparse.Namespace, result: TuneResult) -> None:
 def _written(arguments: argparse.Namespace, result: TuneResult, objective: Objective) -> str:
     """Return the recipe at the chosen point without the section `tune`, with the figures that chose it as comments."""
     from engine.drafts import edited
-    from engine.recipe.node import plain
-    from engine.recipe.outline import dotted
-    from engine.recipe.overrides import SET, assignments
 
     [recipe] = arguments.recipes
     row = result.row(result.chosen or 1)
     head = [f"Found by `recipe tune` of {recipe.name}: {result.objective}; {result.bounds}."]
     head += [f"Trial {row.number} of {len(result.trials)}, {row.in_words}.", f"Chosen: {result.why}.", *result.notes]
-    given = {dotted(each.path): plain(each.value) for each in assignments(SET, arguments.set)}
-    changes = {**given, **objective.judged, **row.point}
-    changes = {field: value for field, value in changes.items() if field.partition(".")[0] != "tune"}
+    changes = {**objective.judged, **row.point, "tune": None}
     notes = dict.fromkeys(row.point, "found by the search")
-    return edited.edited(recipe, changes, notes, head, ["tune"], only=arguments.only, allow=arguments.allow_path)
+    only, allow = arguments.only, arguments.allow_path
+    return edited.edited(recipe, changes, notes, head, set=arguments.set, only=only, allow=allow)

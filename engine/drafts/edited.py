@@ -5,7 +5,7 @@ from __future__ import annotations
 import codecs
 import os
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from engine.drafts import yaml_edit
@@ -32,29 +32,28 @@ def edited(
     changes: Mapping[str, object],
     notes: Mapping[str, str],
     head: Sequence[str],
-    drop: Collection[str] = (),
     *,
+    set: Sequence[str] = (),  # noqa: A002  the command line's word
     only: Sequence[str] = (),
     allow: Sequence[Path] = (),
 ) -> str:
     """Return the text of the recipe at `path` with other values of some fields, which are named as for `--set`.
 
-    None removes a field, and so does `drop`. `notes` are comments behind fields; the lines of `head` are comments at
-    the top. If the recipe has a matrix, `only` chooses the variant that it becomes. Raises RecipeError for a wrong
-    recipe or a wrong change, and UsageError for a text that cannot be changed so.
+    None removes a field. `set` are assignments of the command line, before the changes. `notes` are comments behind
+    fields; the lines of `head` are comments at the top. If the recipe has a matrix, `only` chooses the variant that it
+    becomes. Raises RecipeError for a wrong recipe or a wrong change, and UsageError for a text that cannot be changed.
     """
     recipe, content = opened(path, allow=allow), recipe_file.read(path, str(path)).content
     root, files = recipe.document.root, recipe.document.files
-    for field in drop:
-        root = put(root, field.split("."), Node(None, root.at))
-    sets = texts(SET, changes)
-    expected = recipe._replace(document=recipe.document._replace(root=root)).variants(set=sets, only=only)
+    sets = (*set, *texts(SET, changes))
+    expected = recipe.variants(set=sets, only=only)
     if len(expected) > 1:
         hint = f"choose one: --only {expected[0].variant.replace(',', ' --only ')}"
         raise UsageError(f"{path} has {lists.counted(len(expected), 'variant')}, and one is written", hint=hint)
-    target = variants(root, assignments(SET, sets), assignments(ONLY, only))[0].root
+    assigned = assignments(SET, sets)
+    target = variants(root, assigned, assignments(ONLY, only))[0].root
     name = root.child("name")
-    if name is not None and root.child("matrix") is None and "name" not in changes:
+    if name is not None and root.child("matrix") is None and all(each.path != ("name",) for each in assigned):
         target = put(target, ["name"], name)  # with its placeholders
     parent = extends.document(files[1], recipe.bounds).root if len(files) > 1 else None
 
@@ -80,20 +79,24 @@ def edited(
     return text.replace("\n", "\r\n") if "\r\n" in content else text
 
 
-def refuse_place(place: Path, recipe: Path) -> None:
+def refuse_place(place: Path, recipe: Path, allow: Sequence[Path] = ()) -> None:
     """Raise UsageError where `write` would refuse a place: a search asks before it starts."""
     if os.path.realpath(place.parent) != os.path.realpath(recipe.parent):
         hint = f"write {recipe.with_name(place.name)}"
         raise UsageError(f"{place} lies in another folder than {recipe}, whose paths are relative", hint=hint)
-    if not os.path.lexists(place) or os.path.realpath(place) == os.path.realpath(recipe):
+    if os.path.realpath(place) == os.path.realpath(recipe):
+        if opened(recipe, allow=allow).document.root.child("matrix") is not None:
+            raise UsageError(f"{recipe} has a matrix, and one variant is written", hint="write another file")
+        return
+    if not os.path.lexists(place):
         return
     if not place.is_file() or not _OURS.match(place.read_bytes()[:1000].decode("utf-8", "replace").lstrip(_BOM)):
         raise UsageError(f"{place} exists, and no search has written it", hint="write another file")
 
 
-def write(text: str, place: Path, recipe: Path) -> None:
+def write(text: str, place: Path, recipe: Path, allow: Sequence[Path] = ()) -> None:
     """Write an edited recipe into the recipe's folder: the whole file, or none. Raises UsageError."""
-    refuse_place(place, recipe)
+    refuse_place(place, recipe, allow)
     place = Path(os.path.realpath(place))
     try:
         begins = codecs.BOM_UTF8 if recipe.read_bytes().startswith(codecs.BOM_UTF8) else b""

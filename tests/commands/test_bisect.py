@@ -135,6 +135,11 @@ def test_a_bound_that_even_all_kept_layers_miss_is_told_with_its_figures(tmp_pat
         ("", (), "a build in fp32 with onnxruntime keeps no layer in a higher precision"),
         ("matrix: {precision: [int8, int4]}\n", (), "a search is of one variant"),
         (INT8, ("--write", "elsewhere/kept.yaml"), "lies in another folder"),
+        (
+            "matrix: {precision: [int8, int4]}\n",
+            ("--only", "precision=int8", "--write", "net.yaml"),
+            "net.yaml has a matrix, and one variant is written",
+        ),
     ],
 )
 def test_a_search_that_cannot_succeed_is_refused_before_anything_is_built(tmp_path, fields, words, message):

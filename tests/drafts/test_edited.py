@@ -47,7 +47,7 @@ def checked(path, changes, notes=(), head=(), *, drop=(), only=()):
     before = edited(path, {}, {}, (), only=only)  # without an earlier block of a search, which is replaced
     assert only or lines_of_comments(before) == lines_of_comments(re.sub(OURS, "", path.read_bytes().decode()))
     expected = load(path, set=texts(SET, {**changes, **dict.fromkeys(drop)}), only=only, must_exist=False)
-    text = edited(path, changes, dict(notes), head, drop, only=only)
+    text = edited(path, {**changes, **dict.fromkeys(drop)}, dict(notes), head, only=only)
     copy = path.with_name(f"edited-{path.name}")
     try:
         write(text, copy, path)
@@ -284,4 +284,13 @@ def test_it_is_written_beside_its_recipe_and_over_nothing_but_the_work_of_a_sear
         refuse_place(other, recipe)
     with pytest.raises(UsageError, match="another folder"):
         write(text, folder / "model" / "r.yaml", recipe)
+    recipe.write_text(BASE.replace("precision: fp32", "matrix: {precision: [int8, int4]}"))
+    text = edited(recipe, {}, {}, HEAD, only=["precision=int8"])
+    with pytest.raises(UsageError, match="has a matrix, and one variant is written"):
+        write(text, recipe, recipe)
+    write(text, other.with_name("one.yaml"), recipe)
+    other.with_name("one.yaml").unlink()
+    other.write_text("extends: r.yaml\nname: other-${precision}\n")  # the matrix of a parent
+    with pytest.raises(UsageError, match="has a matrix, and one variant is written"):
+        refuse_place(other, other)
     assert sorted(each.name for each in folder.iterdir()) == ["model", "other.yaml", "r.yaml", "recipe.toml"]

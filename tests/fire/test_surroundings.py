@@ -40,6 +40,7 @@ LINES = {
     "logs": ("logs", "r.yaml"),
     "layers": ("layers", "r.yaml"),
     "tune": ("tune", "r.yaml"),
+    "bisect": ("bisect", "r.yaml"),
     "cache stats": ("cache", "stats"),
     "cache ls": ("cache", "ls"),
     "cache verify": ("cache", "verify"),
