@@ -30,14 +30,15 @@ def run(arguments: argparse.Namespace) -> Exit:
     from engine.tuning.layer_search import LayerSearch
     from engine.tuning.trials import TrialBuilder
 
-    [recipe] = arguments.recipes
+    [recipe], allow = arguments.recipes, arguments.allow_path
     if arguments.write is not None:
-        edited.refuse_place(arguments.write, recipe, arguments.allow_path)
+        edited.refuse_place(arguments.write, recipe, allow)
     say = partial(print, file=sys.stderr, flush=True)
     report = LayerSearch(TrialBuilder(recipe, lambda _: None, **options.reading(arguments)), say).run()
     print(json.dumps(asdict(report), indent=1)) if arguments.json else _show(report)
     if arguments.write is not None and report.layers:
-        edited.write(_written(arguments, report), arguments.write, recipe, arguments.allow_path)
+        text = edited.edited(recipe, report.point, _head(report), set=arguments.set, only=arguments.only, allow=allow)
+        edited.write(text, arguments.write, recipe, allow)
     if arguments.write is not None:
         say(f"written: {arguments.write}" if report.layers else "nothing to write: no further layer needs to be kept")
     return Exit.OK
@@ -48,8 +49,9 @@ def _show(report: LayerReport) -> None:
     from engine.text import lists
 
     if report.layers:
-        kept = f"{lists.counted(len(report.layers), 'layer')} must stay in {report.keeps_in}"
-        print(f"{report.recipe} in {report.precision}: {kept} ({lists.counted(report.builds, 'build')})")
+        kept = lists.counted(len(report.layers), "more layer" if report.kept_already else "layer")
+        builds = lists.counted(report.builds, "build")
+        print(f"{report.recipe} in {report.precision}: {kept} must stay in {report.keeps_in} ({builds})")
         rows = [("layer", "if only this one is not kept", "faster without it")]
         rows += [(layer.name, layer.without, str(layer.faster_without or "not timed")) for layer in report.layers]
         grid.show(rows, indent=2)
@@ -59,13 +61,10 @@ def _show(report: LayerReport) -> None:
         print(note)
 
 
-def _written(arguments: argparse.Namespace, report: LayerReport) -> str:
-    """Return the recipe's text with the layers kept, and at the top the figures that chose them."""
-    from engine.drafts.edited import edited
-
-    head = ["The layers that `recipe bisect` has found; if only one of them is not kept:"]
-    for layer in report.layers:
-        faster = "" if layer.faster_without is None else f"; {layer.faster_without} as fast"
-        head.append(f"- {layer.name}: {layer.without}{faster}")
-    [recipe], only, allow = arguments.recipes, arguments.only, arguments.allow_path
-    return edited(recipe, report.point, {}, head, set=arguments.set, only=only, allow=allow)
+def _head(report: LayerReport) -> list[str]:
+    """Return the figures that chose the layers, for the top of the recipe."""
+    title = "The layers that `recipe bisect` has found; if only one of them is not kept:"
+    return [
+        title,
+        *(f"- {each.name}: {each.without}; speed {each.faster_without or 'unknown'}" for each in report.layers),
+    ]

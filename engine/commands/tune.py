@@ -125,6 +125,4 @@ def _written(arguments: argparse.Namespace, result: TuneResult, objective: Objec
     head = [f"Found by `recipe tune` of {recipe.name}: {result.objective}; {result.bounds}."]
     head += [f"Trial {row.number} of {len(result.trials)}, {row.in_words}.", f"Chosen: {result.why}.", *result.notes]
     changes = {**objective.judged, **row.point, "tune": None}
-    notes = dict.fromkeys(row.point, "found by the search")
-    only, allow = arguments.only, arguments.allow_path
-    return edited.edited(recipe, changes, notes, head, set=arguments.set, only=only, allow=allow)
+    return edited.edited(recipe, changes, head, set=arguments.set, only=arguments.only, allow=arguments.allow_path)

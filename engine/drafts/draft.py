@@ -17,7 +17,7 @@ ORDER = (
 )  # fmt: skip
 """The sections of a recipe in the order in which they are written."""
 _WIDTH = 110
-BEHIND = 46
+_BEHIND = 46
 """The column of a comment that stands behind a field."""
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_./+-]*")
 _WORDS = {"y", "n", "yes", "no", "on", "off", "true", "false", "null"}
@@ -106,8 +106,8 @@ def field_lines(path: tuple[str, ...], value: Any, comments: Mapping[str, str], 
     is_long = len(line) > _WIDTH
     block = isinstance(value, Mapping) and bool(value) and (indent == 0 or inner or is_long)
     listed = isinstance(value, list) and bool(value) and (is_long or any(isinstance(each, Mapping) for each in value))
-    if not block and not listed and comment and len(f"{line:<{BEHIND}}  # {comment}") <= _WIDTH:
-        yield f"{line:<{BEHIND}}  # {comment}"
+    if not block and not listed and comment and len(f"{line:<{_BEHIND}}  # {comment}") <= _WIDTH:
+        yield f"{line:<{_BEHIND}}  # {comment}"
         return
     yield from (f"{margin}{each}" for each in comment_lines(comment) if comment)
     if block:

@@ -30,7 +30,6 @@ _BOM = "\ufeff"
 def edited(
     path: Path,
     changes: Mapping[str, object],
-    notes: Mapping[str, str],
     head: Sequence[str],
     *,
     set: Sequence[str] = (),  # noqa: A002  the command line's word
@@ -39,9 +38,9 @@ def edited(
 ) -> str:
     """Return the text of the recipe at `path` with other values of some fields, which are named as for `--set`.
 
-    None removes a field. `set` are assignments of the command line, before the changes. `notes` are comments behind
-    fields; the lines of `head` are comments at the top. If the recipe has a matrix, `only` chooses the variant that it
-    becomes. Raises RecipeError for a wrong recipe or a wrong change, and UsageError for a text that cannot be changed.
+    None removes a field. `set` are assignments of the command line, before the changes. The lines of `head` are
+    comments at the top. If the recipe has a matrix, `only` chooses the variant that it becomes. Raises RecipeError for
+    a wrong recipe or a wrong change, and UsageError for a text that cannot be changed.
     """
     recipe, content = opened(path, allow=allow), recipe_file.read(path, str(path)).content
     root, files = recipe.document.root, recipe.document.files
@@ -70,8 +69,6 @@ def edited(
         if text in seen:
             raise _not_changed(path, [".".join(difference[0])])
         seen.add(text)
-    for field, note in notes.items():
-        text = yaml_edit.with_note(text, tuple(field.split(".")), note)
     text = _headed(text, head)
     result = OpenedRecipe(path, extends.Document(read(text), files), recipe.bounds).variants()
     if [each.recipe for each in result] != [expected[0].recipe]:
@@ -84,11 +81,10 @@ def refuse_place(place: Path, recipe: Path, allow: Sequence[Path] = ()) -> None:
     if os.path.realpath(place.parent) != os.path.realpath(recipe.parent):
         hint = f"write {recipe.with_name(place.name)}"
         raise UsageError(f"{place} lies in another folder than {recipe}, whose paths are relative", hint=hint)
-    if os.path.realpath(place) == os.path.realpath(recipe):
-        if opened(recipe, allow=allow).document.root.child("matrix") is not None:
-            raise UsageError(f"{recipe} has a matrix, and one variant is written", hint="write another file")
-        return
-    if not os.path.lexists(place):
+    is_own = os.path.realpath(place) == os.path.realpath(recipe)
+    if is_own and opened(recipe, allow=allow).document.root.child("matrix") is not None:
+        raise UsageError(f"{recipe} has a matrix, and one variant is written", hint="write another file")
+    if is_own or not os.path.lexists(place):
         return
     if not place.is_file() or not _OURS.match(place.read_bytes()[:1000].decode("utf-8", "replace").lstrip(_BOM)):
         raise UsageError(f"{place} exists, and no search has written it", hint="write another file")

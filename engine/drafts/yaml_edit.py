@@ -8,7 +8,7 @@ from typing import Any
 
 import yaml
 
-from engine.drafts.draft import BEHIND, ORDER, field_lines, flow, scalar
+from engine.drafts.draft import ORDER, field_lines, flow, scalar
 
 Path = tuple[str, ...]
 """The keys of the mappings around a field, and its own key. A list has no fields: it is one value."""
@@ -53,21 +53,6 @@ def without(text: str, path: Path) -> str:
     if text[:start].endswith("\n\n") and text[end : end + 1] in ("", "\n"):
         start -= 1  # of the blank lines above and below the field, one stays
     return _replaced(text, start, end, "")
-
-
-def with_note(text: str, path: Path, note: str) -> str:
-    """Return a text with a comment behind a field, after one that stands there; the same text without the field."""
-    around, index, rest = _innermost(text, path)
-    if index is None or len(rest) > 1:
-        return text
-    key = around.value[index][0]
-    start, end = _line_start(text, key.start_mark.index), _line_end(text, key.start_mark.index)
-    is_first = not text[start : key.start_mark.index].strip()
-    words = note if is_first else f"{key.value}: {note}"
-    comment = next((at for at, _ in comments(text) if start <= at < end), None)
-    if comment is None:
-        return f"{text[:start]}{text[start:end].rstrip():<{BEHIND}}  # {words}{text[end:]}"
-    return text if words in text[comment:end] else f"{text[:end].rstrip()}; {words}{text[end:]}"
 
 
 def comments(text: str) -> Iterator[tuple[int, int]]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
 from engine.errors import HardwareError, JudgementError, PrecisionError, UsageError, UserError
+from engine.kit.accuracy.gate import Bounded
 from engine.kit.bench.race import P50, RaceRow
 from engine.kit.inputs import bench_inputs
 from engine.kit.onnx import onnx_files
@@ -19,11 +20,14 @@ from engine.tuning.racing import Races
 from engine.tuning.trials import BuiltTrial, Point, TrialBuilder
 
 if TYPE_CHECKING:
+    from engine.kit.accuracy.report import AccuracyReport
     from engine.kit.bench.stats import Lead
     from engine.recipe.schema import Recipe
 
 _CASES = 3
 """The number of cases in which the tensors of both models are compared, for the order of suspicion."""
+_MANY = 8
+"""The number of needed layers from which on a third of all layers is too many to go on: each costs several builds."""
 
 
 @dataclass(frozen=True)
@@ -32,6 +36,8 @@ class NeededLayer:
 
     name: str
     without: str
+    missed: Mapping[str, object]
+    """The same as numbers: the `measure`, its worst `value`, its `mean` and the `bound`; empty for another reason."""
     faster_without: Lead | None
     """How many times faster the model is without this one: what it costs; None where it is not measured."""
 
@@ -47,6 +53,8 @@ class LayerReport:
     builds: int
     layers: tuple[NeededLayer, ...]
     """The layers that must be kept, in the graph's order."""
+    kept_already: tuple[str, ...]
+    """The names in the recipe's own `quantize.keep_in`."""
     point: Point
     """The fields of the recipe that keep the layers."""
     notes: tuple[str, ...]
@@ -63,15 +71,16 @@ class LayerSearch:
         self._store = session.lookup.store
         self._recipe = session.variants[0].loaded.recipe
         self._keeps_in = _higher(self._recipe)
+        written = cast("Mapping[str, Sequence[str]]", self._recipe.quantize.get("keep_in", {}))
+        self._own = tuple(dict.fromkeys(name for names in written.values() for name in names))
+        self._beside = ", and what the recipe keeps already" if self._own else ""
+        self._written = written.get(self._keeps_in, ())
         self._layers: Sequence[str] = ()
+        self._found: list[str] = []
         self._built: dict[Kept, BuiltTrial] = {}
 
     def run(self) -> LayerReport:
-        """Build until the layers are known, and time them.
-
-        Raises JudgementError where no set of layers helps, and UserError for a build that fails for another reason
-        than a bound.
-        """
+        """Build until the layers are known, and time them. Raises JudgementError where none help, else UserError."""
         kept = frozenset() if self._passes(frozenset()) else self._needed()
         answer = self._built[kept]
         if answer.error is not None:
@@ -85,25 +94,28 @@ class LayerSearch:
             keeps_in=self._keeps_in,
             builds=len(self._built),
             layers=tuple(
-                NeededLayer(name, _figures(self._built[kept - {name}]), faster.get(name))
+                NeededLayer(name, _figures(without), _numbers(without), faster.get(name))
                 for name in self._ordered(kept)
+                for without in [self._built[kept - {name}]]
             ),
+            kept_already=self._own,
             point=self._point(kept),
             notes=tuple(notes),
         )
 
     def _needed(self) -> Kept:
         """Return the layers that must be kept. Raises JudgementError where even all of them are too few."""
-        needed = bisection.smallest(self._suspected(self._built[frozenset()]), self._passes)
+        needed = bisection.smallest(self._suspected(self._built[frozenset()]), self._passes, self._found)
         if needed is None:
             figures = _figures(self._built[frozenset(self._layers)])
-            raise JudgementError(f"no set of layers helps: even with all {len(self._layers)} kept, {figures}")
+            what = f"no set of layers helps: even with all {len(self._layers)} kept{self._beside}, {figures}"
+            raise JudgementError(what, hint="choose a higher precision; or, if this is close enough, loosen the bound")
         return needed
 
     def _suspected(self, first: BuiltTrial) -> Sequence[str]:
         """Note the layers of the model that missed a bound; return them in the order of suspicion."""
         original = suspects.original(first.summary, self._store)
-        layers = suspects.layers_of(original, multiplying=self._recipe.precision not in HALVES)
+        layers = suspects.layers_of(original, self._own, multiplying=self._recipe.precision not in HALVES)
         self._layers = tuple(layers)
         count = lists.counted(len(layers), "layer")
         try:
@@ -120,6 +132,10 @@ class LayerSearch:
         The share of the model that is in the recipe's precision is judged at the end: every kept layer lessens it.
         """
         if kept not in self._built:
+            found = len(self._found)
+            if found >= _MANY and found > len(self._layers) / 3:
+                few = f"at least {found} of {len(self._layers)} layers must stay in {self._keeps_in}"
+                raise JudgementError(f"this precision does not fit this model: {few}", hint="choose a higher precision")
             built = self._trials.build(self._point(kept))
             if built.error is not None and not isinstance(built.error, JudgementError):
                 raise built.error
@@ -127,17 +143,15 @@ class LayerSearch:
                 raise HardwareError(f"the model can only be judged on {built.waits_for}", hint="search there")
             self._built[kept] = built
             mark = "within the bounds" if _is_accurate(built) else "missed"
-            few = lists.counted(len(kept), "layer")
-            self._say(f"{len(self._built):4}  {few} kept: {mark}: {_figures(built)}")
+            few = f"{found} found, {lists.counted(len(kept), 'layer')} kept{self._beside}"
+            self._say(f"{len(self._built):4}  {few}: {mark}: {_figures(built)}")
         return _is_accurate(self._built[kept])
 
     def _point(self, kept: Kept) -> Point:
         """Return the fields of the recipe that keep layers, besides those that it names itself."""
         if not kept:
             return {}
-        written = cast("Mapping[str, Sequence[str]]", self._recipe.quantize.get("keep_in", {}))
-        names = dict.fromkeys((*written.get(self._keeps_in, ()), *self._ordered(kept)))
-        return {f"quantize.keep_in.{self._keeps_in}": list(names)}
+        return {f"quantize.keep_in.{self._keeps_in}": [*self._written, *self._ordered(kept)]}
 
     def _ordered(self, kept: Kept) -> list[str]:
         """Return names in the order of the graph."""
@@ -166,7 +180,7 @@ def _higher(recipe: Recipe) -> str:
     able = registry.of(recipe).keeps_in(recipe) if recipe.precision != "fp32" else ()
     if not able:
         what = f"a build in {recipe.precision} with {recipe.target.runtime} keeps no layer in a higher precision"
-        raise UsageError(what, hint="say a lower precision or one runtime: --set precision=int8")
+        raise UsageError(what, hint="name a lower one, or one runtime: --set target.runtime=onnxruntime")
     return able[-1]
 
 
@@ -181,3 +195,14 @@ def _figures(built: BuiltTrial) -> str:
     cosine, agreement = built.accuracy and built.accuracy.cosine, built.accuracy and built.accuracy.agreement
     figures = [f"cosine {cosine.worst:.6g} at worst"] if cosine else []
     return ", ".join([*figures, *([f"agreement {agreement.share:.4g}"] if agreement else [])])
+
+
+def _numbers(built: BuiltTrial) -> Mapping[str, object]:
+    """Return the first missed bound of a build as numbers; the mean is None for a number that has none."""
+    gate = next(job.step for job in built.summary.variant.jobs if isinstance(job.step, Bounded))
+    try:
+        miss = gate.misses(cast("AccuracyReport", built.accuracy))[0]
+    except (JudgementError, IndexError):
+        return {}
+    mean = getattr(getattr(built.accuracy, miss.number, None), "mean", None)
+    return {"measure": miss.number, "value": miss.value, "mean": mean, "bound": miss.bound}

@@ -32,11 +32,11 @@ _PRODUCTS = frozenset({"Attention", "Conv", "ConvTranspose", "Einsum", "GRU", "G
 _WITHOUT_NUMBERS = frozenset({"Constant", "ConstantOfShape", "Shape"})
 
 
-def layers_of(model: Path, *, multiplying: bool) -> dict[str, set[str]]:
+def layers_of(model: Path, kept: Iterable[str] = (), *, multiplying: bool) -> dict[str, set[str]]:
     """Return the tensors that each layer of a model computes, by the layer's name, in the order of the graphs.
 
     The name is that of a module with no other module in it, else that of a node. With `multiplying` the layers are
-    those that multiply or have stored matrices: only these can be in low bits.
+    those that multiply or have stored matrices: only these can be in low bits. Layers that `kept` names are left out.
     """
     layers: dict[str, set[str]] = {}
     for folder in graphs.folders(model):
@@ -49,7 +49,8 @@ def layers_of(model: Path, *, multiplying: bool) -> dict[str, set[str]]:
                 inside.setdefault(module, set()).add(innermost)
         for node, names in named:
             is_product = node.op_type in _PRODUCTS or not stored.isdisjoint(node.input)
-            if is_product or not (multiplying or node.op_type in _WITHOUT_NUMBERS):
+            is_kept = any(keep_in.matches(each, names) for each in kept)
+            if not is_kept and (is_product or not (multiplying or node.op_type in _WITHOUT_NUMBERS)):
                 name = names[0] if len(inside[names[0]]) == 1 else names[-1]
                 layers.setdefault(name, set()).update(node.output)
     return layers

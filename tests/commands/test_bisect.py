@@ -48,13 +48,49 @@ def test_two_planted_layers_are_found_and_the_written_recipe_is_already_built(tm
     assert "# A model with planted layers." in text
     assert f"keep_in: {{fp32: [{', '.join(names([5, 17]))}]}}" in text
     assert set(program.states("kept.yaml", "--to", "validate").values()) == {"cached"}
-    again, said = found(program)  # finds every answer in the store
-    assert [layer["name"] for layer in again["layers"]] == names([5, 17])
-    assert [line for line in said.splitlines() if "kept: " in line] == [
-        line for line in done.stderr.splitlines() if "kept: " in line
-    ]
-    passing = program("bisect", "kept.yaml", expect=0)
+
+
+@pytest.mark.whole(ON_WHOLE)
+def test_a_search_is_repeated_from_the_store_and_its_answer_needs_no_other(tmp_path):
+    planted_layers.write(tmp_path, [5, 17], fields=INT4)
+    program = quick(tmp_path)
+    answer, said = found(program, "--write", "kept.yaml")
+    for layer in answer["layers"]:
+        missed = layer["missed"]
+        assert missed["measure"] == "cosine"
+        assert missed["value"] < missed["mean"] < missed["bound"] == 0.85
+        assert layer["without"].startswith(f"cosine {missed['value']:.6g} is below at_least 0.85")
+    again, repeated = found(program)
+    assert [layer["missed"] for layer in again["layers"]] == [layer["missed"] for layer in answer["layers"]]
+    builds = [line for line in said.splitlines() if " found, " in line]
+    assert [line for line in repeated.splitlines() if " found, " in line] == builds
+    assert len(builds) == answer["builds"]
+    passing = program("bisect", "kept.yaml", "--write", "kept.yaml", expect=0)
     assert passing.stdout == "net: the accuracy is within the bounds already\n"
+    assert "nothing to write: no further layer needs to be kept" in passing.stderr
+
+
+@pytest.mark.whole(ON_WHOLE)
+def test_layers_that_the_recipe_keeps_already_stay_kept_and_are_no_candidates(tmp_path):
+    own, more = names([5, 17])
+    planted_layers.write(tmp_path, [5, 17], fields=f"{INT4}quantize: {{keep_in: {{fp32: [{own}]}}}}\n")
+    program = quick(tmp_path)
+    done = program("bisect", "net.yaml", "--write", "kept.yaml", expect=0)
+    assert done.stdout.startswith("net in int4: 1 more layer must stay in fp32 (")
+    assert (
+        f"{planted_layers.LAYERS - 1} layers kept, and what the recipe keeps already: within the bounds" in done.stderr
+    )
+    assert f"keep_in: {{fp32: [{own}, {more}]}}" in (tmp_path / "kept.yaml").read_text()
+    answer, _ = found(program)
+    assert (answer["kept_already"], [layer["name"] for layer in answer["layers"]]) == ([own], [more])
+
+
+@pytest.mark.whole(ON_WHOLE)
+def test_a_model_of_which_more_than_a_third_is_needed_is_told_that_its_precision_does_not_fit(tmp_path):
+    planted_layers.write(tmp_path, range(1, 13), fields=ALONE.replace("0.85", "0.95"))
+    done = quick(tmp_path)("bisect", "net.yaml", expect=4)
+    assert "this precision does not fit this model: at least 9 of 24 layers must stay in fp32" in done.stderr
+    assert " 8 found, " in done.stderr
 
 
 @pytest.mark.whole(ON_WHOLE)
@@ -127,6 +163,7 @@ def test_a_bound_that_even_all_kept_layers_miss_is_told_with_its_figures(tmp_pat
     planted_layers.write(tmp_path, [5], fields=QDQ.replace("0.95", "1.0"))
     done = quick(tmp_path)("bisect", "net.yaml", expect=4)
     assert re.search(r"no set of layers helps: even with all 24 kept, cosine 0.999\d+ is below at_least 1", done.stderr)
+    assert "or, if this is close enough, loosen the bound" in done.stderr
 
 
 @pytest.mark.parametrize(
@@ -134,6 +171,11 @@ def test_a_bound_that_even_all_kept_layers_miss_is_told_with_its_figures(tmp_pat
     [
         ("", (), "a build in fp32 with onnxruntime keeps no layer in a higher precision"),
         ("matrix: {precision: [int8, int4]}\n", (), "a search is of one variant"),
+        (
+            "target: {device: cpu, runtime: auto}\nprecision: int8\n",
+            (),
+            "one runtime: --set target.runtime=onnxruntime",
+        ),
         (INT8, ("--write", "elsewhere/kept.yaml"), "lies in another folder"),
         (
             "matrix: {precision: [int8, int4]}\n",

@@ -9,7 +9,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from styled_yaml import styled
 
-from engine.drafts import yaml_edit
 from engine.drafts.draft import Draft, recipe_text
 from engine.drafts.edited import edited, refuse_place, write
 from engine.errors import RecipeError, UsageError
@@ -34,20 +33,20 @@ def folder(tmp_path):
 def change(folder):
     """Return a function that edits a text, and checks that it loads as with `--set`."""
 
-    def change(text, changes, notes=(), head=(), **options):
+    def change(text, changes, head=(), **options):
         path = folder / "r.yaml"
         path.write_bytes(text.encode())
-        return checked(path, changes, dict(notes), head, **options)
+        return checked(path, changes, head, **options)
 
     return change
 
 
-def checked(path, changes, notes=(), head=(), *, drop=(), only=()):
+def checked(path, changes, head=(), *, drop=(), only=()):
     """Edit a recipe; its loaded form is that of `--set`, and the user's lines of comments are there."""
-    before = edited(path, {}, {}, (), only=only)  # without an earlier block of a search, which is replaced
+    before = edited(path, {}, (), only=only)  # without an earlier block of a search, which is replaced
     assert only or lines_of_comments(before) == lines_of_comments(re.sub(OURS, "", path.read_bytes().decode()))
     expected = load(path, set=texts(SET, {**changes, **dict.fromkeys(drop)}), only=only, must_exist=False)
-    text = edited(path, {**changes, **dict.fromkeys(drop)}, dict(notes), head, only=only)
+    text = edited(path, {**changes, **dict.fromkeys(drop)}, head, only=only)
     copy = path.with_name(f"edited-{path.name}")
     try:
         write(text, copy, path)
@@ -119,7 +118,7 @@ def test_any_change_of_a_shipped_recipe_loads_as_with_set_and_keeps_every_commen
             [_] = load(path, set=texts(SET, changes), only=only, must_exist=False)
         except (RecipeError, ValueError):
             return  # a change that the recipe cannot have, or one of an axis
-        checked(path, changes, dict.fromkeys(changes, "found"), HEAD, only=only)
+        checked(path, changes, HEAD, only=only)
         done.append((path, len(changes), bool(axes)))
 
     property_of()
@@ -149,7 +148,7 @@ def test_any_change_of_a_draft_loads_as_with_set_and_keeps_every_comment(folder)
             load(path, set=texts(SET, changes), must_exist=False)
         except RecipeError:
             return
-        checked(path, changes, dict.fromkeys(changes, "found"), HEAD)
+        checked(path, changes, HEAD)
         done.append(changes)
 
     property_of()
@@ -168,22 +167,19 @@ def test_any_change_of_a_recipe_in_any_style_loads_as_with_set_and_keeps_every_c
             load(path, set=texts(SET, changes))
         except RecipeError:
             return
-        once = checked(path, changes, dict.fromkeys(changes, "found"), HEAD)
+        once = checked(path, changes, HEAD)
         path.write_text(once)
-        assert checked(path, changes, dict.fromkeys(changes, "found"), HEAD) == once
+        assert checked(path, changes, HEAD) == once
         done.append(changes)
 
     property_of()
     assert len(done) > 8
 
 
-def test_a_changed_value_keeps_its_line_and_gets_the_note_behind_the_users_comment(change):
-    text = change(
-        BASE.replace("fp32\n", "fp32  # mine\n"), {"precision": "int8", "target.runtime": "openvino"},
-        {"precision": "found", "target.runtime": "found"},
-    )  # fmt: skip
-    assert "\nprecision: int8  # mine; found\n" in text
-    assert re.search(r"\ntarget: \{device: cpu, runtime: openvino\} +# runtime: found\n", text)
+def test_a_changed_value_keeps_its_line_and_the_comment_behind_it(change):
+    text = change(BASE.replace("fp32\n", "fp32  # mine\n"), {"precision": "int8", "target.runtime": "openvino"})
+    assert "\nprecision: int8  # mine\n" in text
+    assert "\ntarget: {device: cpu, runtime: openvino}\n" in text
 
 
 def test_a_new_section_stands_where_sections_of_recipes_stand(change):
@@ -218,7 +214,7 @@ def test_a_chosen_variant_of_a_matrix_becomes_a_plain_recipe(change, folder):
     (folder / "base.yaml").write_text(text)
     assert "matrix: null\n" in change("extends: base.yaml\nname: c\n", {}, only=("precision=int8",))
     with pytest.raises(UsageError, match="2 variants, and one is written") as refused:
-        edited(folder / "base.yaml", {}, {}, ())
+        edited(folder / "base.yaml", {}, ())
     assert refused.value.hint == "choose one: --only precision=fp32"
 
 
@@ -235,7 +231,7 @@ def test_a_block_at_the_top_is_replaced_and_not_stacked(change):
 def test_line_breaks_and_a_byte_order_mark_stay(folder, begins):
     path = folder / "r.yaml"
     path.write_bytes(begins + BASE.replace("\n", "\r\n").encode())
-    write(edited(path, {"validate.cosine": 0.5}, {}, HEAD), path, path)
+    write(edited(path, {"validate.cosine": 0.5}, HEAD), path, path)
     content = path.read_bytes()
     assert content.startswith(begins + b"# Found by")
     assert content.count(b"\r\n") == content.count(b"\n") > len(BASE.splitlines())
@@ -252,28 +248,28 @@ def test_line_breaks_and_a_byte_order_mark_stay(folder, begins):
 def test_a_text_in_which_a_change_would_not_stay_in_its_place_is_refused(folder, text, what):
     (folder / "r.yaml").write_bytes(text.encode())
     with pytest.raises((UsageError, RecipeError), match=what):
-        edited(folder / "r.yaml", {"precision": "int8"}, {}, ())
+        edited(folder / "r.yaml", {"precision": "int8"}, ())
 
 
 def test_a_change_that_no_recipe_has_is_refused_with_the_field(folder):
     (folder / "r.yaml").write_text(BASE)
     with pytest.raises(RecipeError, match="no recipe has a field `precison`"):
-        edited(folder / "r.yaml", {"precison": "int8"}, {}, ())
+        edited(folder / "r.yaml", {"precison": "int8"}, ())
     with pytest.raises(RecipeError, match="`precision`"):
-        edited(folder / "r.yaml", {"precision": "int9"}, {}, ())
+        edited(folder / "r.yaml", {"precision": "int9"}, ())
 
 
 def test_a_wrong_result_is_never_written(folder, monkeypatch):
     (folder / "r.yaml").write_text(BASE)
-    monkeypatch.setattr(yaml_edit, "with_note", lambda text, *_: text.replace("int8", "bf16"))
+    monkeypatch.setattr("engine.drafts.edited._headed", lambda text, _: text.replace("int8", "bf16"))
     with pytest.raises(UsageError, match="cannot be changed at `precision`"):
-        edited(folder / "r.yaml", {"precision": "int8"}, {"precision": "found"}, ())
+        edited(folder / "r.yaml", {"precision": "int8"}, ())
 
 
 def test_it_is_written_beside_its_recipe_and_over_nothing_but_the_work_of_a_search(folder):
     recipe, other = folder / "r.yaml", folder / "other.yaml"
     recipe.write_text(BASE)
-    text = edited(recipe, {"precision": "int8"}, {}, HEAD)
+    text = edited(recipe, {"precision": "int8"}, HEAD)
     write(text, other, recipe)
     write(text + "# again\n", other, recipe)
     assert other.read_text().endswith("# again\n")
@@ -285,7 +281,7 @@ def test_it_is_written_beside_its_recipe_and_over_nothing_but_the_work_of_a_sear
     with pytest.raises(UsageError, match="another folder"):
         write(text, folder / "model" / "r.yaml", recipe)
     recipe.write_text(BASE.replace("precision: fp32", "matrix: {precision: [int8, int4]}"))
-    text = edited(recipe, {}, {}, HEAD, only=["precision=int8"])
+    text = edited(recipe, {}, HEAD, only=["precision=int8"])
     with pytest.raises(UsageError, match="has a matrix, and one variant is written"):
         write(text, recipe, recipe)
     write(text, other.with_name("one.yaml"), recipe)

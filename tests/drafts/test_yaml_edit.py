@@ -56,14 +56,6 @@ def test_a_value_of_any_form_becomes_another_one(text):
         assert [word for word in ("# empty", "# why") if word in text and word not in changed] == []
 
 
-def test_a_note_stands_behind_its_field_once():
-    once = yaml_edit.with_note(yaml_edit.with_note(BLOCK, ("a",), "new"), ("a",), "new")
-    assert once == BLOCK.replace("# one", "# one; new")
-    assert yaml_edit.with_note("e: {f: x}\n", ("e", "f"), "new").endswith("  # f: new\n")
-    assert yaml_edit.with_note("b:\n  c: 1\n", ("b",), "new").splitlines()[0].endswith("  # new")
-    assert yaml_edit.with_note(BLOCK, ("nothing",), "new") == BLOCK
-
-
 def test_comments_are_told_from_texts_with_a_hash():
     text = "a: \"# no\"\nb: x#no  # yes\nc: |\n  # no\nd: '# no'  # also\n# last"
     assert [text[start:end] for start, end in yaml_edit.comments(text)] == ["# yes", "# also", "# last"]

@@ -33,6 +33,16 @@ def test_a_layer_has_the_name_of_its_module_or_else_of_its_node(bert):
     assert len(layers) == 2 * (6 + 2) + 3
 
 
+def test_layers_that_are_kept_already_are_left_out(bert):
+    folder, _ = bert
+    every = suspects.layers_of(folder, multiplying=True)
+    left = suspects.layers_of(folder, ["encoder.layer.0", "*.word_embeddings"], multiplying=True)
+    gone = every.keys() - left.keys()
+    assert "embeddings.word_embeddings" in gone
+    assert len(gone) == 6 + 2 + 1
+    assert all("layer.0" in name for name in gone - {"embeddings.word_embeddings"})
+
+
 def test_each_name_keeps_exactly_the_nodes_of_its_layer(bert):
     folder, graph = bert
     model = ir_models.load(folder)

@@ -107,14 +107,17 @@ class Bounded(Step):
         means_fp32 = self.lowers_fp32 and self.precision == "fp32" and self.precision_share is None
         if report.work is not None and means_fp32 and report.work.reached("bf16", weights_only=False):
             raise refusals.bf16_for_fp32(report.work)
-        misses = [*self._missed_distances(report), *self._missed_shares(report)]
-        if misses:
+        if misses := self.misses(report):
             raise refusals.too_far(misses, report, self.precision, saturates=self.has_full_range and cpu.lacks_vnni())
         self._judge_batches(report)
         if report.work is not None:
             self._judge_shares(report.work)
         elif self.precision_share is not None:
             raise refusals.unmeasured("precision_share", "the runtime of this target does not count multiplications")
+
+    def misses(self, report: AccuracyReport) -> list[Miss]:
+        """Return the bounds that a report misses. Raises JudgementError for one on a number that was not measured."""
+        return [*self._missed_distances(report), *self._missed_shares(report)]
 
     def _missed_distances(self, report: AccuracyReport) -> Iterator[Miss]:
         default = DEFAULTS[self.precision]

@@ -47,7 +47,7 @@ class NamedLayers:
         for index, node in enumerate(self.original.graph.node):
             own = set(names_of(node))
             for name in self.names:
-                if _matches(name, own):
+                if matches(name, own):
                     reasons.setdefault(index, f"`quantize.keep_in` names {name}")
         kept = {}
         for node, origins in _origins(model.graph, self.original.graph).items():
@@ -81,7 +81,7 @@ def refuse_unknown(keep_in: Mapping[str, Sequence[str]], artifact: Path) -> None
     known = dict.fromkeys(name for node in nodes for name in names_of(node))
     for precision, names in keep_in.items():
         for index, name in enumerate(names):
-            if not _matches(name, known.keys()):
+            if not matches(name, known.keys()):
                 what = f"the model has no module and no node with the name {name!r}"
                 raise FieldError(what, ("quantize", "keep_in", precision, index), hint=_hint(name, known))
 
@@ -94,7 +94,8 @@ def _hint(name: str, known: Collection[str]) -> str:
     return f"names are such as {', '.join(f'`{each}`' for each in list(known)[:3])}; `*` stands for any text"
 
 
-def _matches(pattern: str, names: Collection[str]) -> bool:
+def matches(pattern: str, names: Collection[str]) -> bool:
+    """Tell whether a name in `keep_in`, in which `*` stands for any text, is one of `names`."""
     return pattern in names or any(fnmatchcase(name, pattern) for name in names)
 
 
