@@ -76,7 +76,7 @@ class LayerSearch:
         self._beside = ", and what the recipe keeps already" if self._own else ""
         self._written = written.get(self._keeps_in, ())
         self._layers: Sequence[str] = ()
-        self._found: list[str] = []
+        self._so_far: list[str] = []
         self._built: dict[Kept, BuiltTrial] = {}
 
     def run(self) -> LayerReport:
@@ -105,7 +105,7 @@ class LayerSearch:
 
     def _needed(self) -> Kept:
         """Return the layers that must be kept. Raises JudgementError where even all of them are too few."""
-        needed = bisection.smallest(self._suspected(self._built[frozenset()]), self._passes, self._found)
+        needed = bisection.smallest(self._suspected(self._built[frozenset()]), self._passes, self._so_far)
         if needed is None:
             figures = _figures(self._built[frozenset(self._layers)])
             what = f"no set of layers helps: even with all {len(self._layers)} kept{self._beside}, {figures}"
@@ -132,9 +132,9 @@ class LayerSearch:
         The share of the model that is in the recipe's precision is judged at the end: every kept layer lessens it.
         """
         if kept not in self._built:
-            found = len(self._found)
-            if found >= _MANY and found > len(self._layers) / 3:
-                few = f"at least {found} of {len(self._layers)} layers must stay in {self._keeps_in}"
+            so_far = len(self._so_far)
+            if so_far >= _MANY and so_far > len(self._layers) / 3:
+                few = f"at least {so_far} of {len(self._layers)} layers must stay in {self._keeps_in}"
                 raise JudgementError(f"this precision does not fit this model: {few}", hint="choose a higher precision")
             built = self._trials.build(self._point(kept))
             if built.error is not None and not isinstance(built.error, JudgementError):
@@ -143,7 +143,7 @@ class LayerSearch:
                 raise HardwareError(f"the model can only be judged on {built.waits_for}", hint="search there")
             self._built[kept] = built
             mark = "within the bounds" if _is_accurate(built) else "missed"
-            few = f"{found} found, {lists.counted(len(kept), 'layer')} kept{self._beside}"
+            few = f"{so_far} found, {lists.counted(len(kept), 'layer')} kept{self._beside}"
             self._say(f"{len(self._built):4}  {few}: {mark}: {_figures(built)}")
         return _is_accurate(self._built[kept])
 
