@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `recipe bisect`."""
     options.add_recipes(parser, many=False)
-    parser.add_argument("--write", metavar="FILE", type=Path, help="write the recipe of one variant that keeps them")
+    parser.add_argument("--write", metavar="FILE", type=Path, help="write the recipe that keeps them, as one variant")
     options.add_json(parser)
 
 

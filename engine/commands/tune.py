@@ -24,7 +24,7 @@ _TRIALS = 40
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `recipe tune`."""
     options.add_recipes(parser, many=False)
-    parser.add_argument("--write", metavar="FILE", type=Path, help="write the chosen point as a recipe of one variant")
+    parser.add_argument("--write", metavar="FILE", type=Path, help="write the chosen point as a recipe, one variant")
     parser.add_argument("--report", metavar="FILE", type=Path, help="write the trials as a page for a browser")
     options.add_json(parser)
 
