@@ -139,8 +139,7 @@ def bench_rows(
     (`via`). The measurement takes longer where some contenders run on a server, so that the contenders in process keep
     their time.
     """
-    in_process = sum(each.via == IN_PROCESS for each in contenders)
-    share = len(contenders) / max(1, in_process)
+    share = len(contenders) / max(1, sum(each.via == IN_PROCESS for each in contenders))
     longer = replace(budget, seconds=budget.seconds * share, warm_up=budget.warm_up * share)
     timed = measure(contenders, inputs, longer, clock=clock)
     rows = []

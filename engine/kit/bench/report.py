@@ -119,7 +119,7 @@ class BenchRow:
     def rows_per_s(self) -> float | None:
         """Rows of a batch per second, of calls in a loop; None where the shape names no batch."""
         batch = self.shape.get("batch")
-        return round(1e3 * batch / self.p50_ms, 1) if isinstance(batch, int) and self.p50_ms else None
+        return 1e3 * batch / self.p50_ms if isinstance(batch, int) and self.p50_ms else None
 
     @property
     def is_busy(self) -> bool:
@@ -270,14 +270,9 @@ class BenchReport(TypedReport):
         return f"{noise}, {waited:.0%} of the time waiting for a CPU" if waited > _NOISY else noise
 
     @property
-    def processor(self) -> str:
-        """The name of the CPU and the number of threads that were used: "Xeon, 8 threads"."""
-        return f"{self.cpu}, {lists.counted(self.threads, 'thread')}"
-
-    @property
     def device(self) -> str:
-        """The device that latencies were measured on: the name of the GPU, or the CPU and its threads."""
-        return self.processor if self.gpu is None else self.gpu.name
+        """The device that latencies were measured on: the name of the GPU, or of the CPU: "Xeon, 8 threads"."""
+        return f"{self.cpu}, {lists.counted(self.threads, 'thread')}" if self.gpu is None else self.gpu.name
 
     @property
     def device_and_clocks(self) -> str:
