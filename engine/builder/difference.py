@@ -253,12 +253,10 @@ class LatencyChange:
     def in_words(self) -> str:
         """Return the change in percent with its band: "-12.4% (-15.0 to -9.1%)", or why there is none."""
         if self.verdict is LatencyVerdict.NOT_COMPARABLE:
-            return NOT_COMPARABLE
+            return "busy: no verdict"
         low, high = self.band
-        band = f"{low - 1:+.1%} to {high - 1:+.1%}"
-        if self.verdict is LatencyVerdict.WITHIN_NOISE:
-            return f"within noise ({band})"
-        return f"{self.ratio - 1:+.1%} ({band})"
+        head = self.verdict.value if self.verdict is LatencyVerdict.WITHIN_NOISE else f"{self.ratio - 1:+.1%}"
+        return f"{head} ({low - 1:+.1%} to {high - 1:+.1%})"
 
 
 def latency_changes(old: HeadlineFigures, new: HeadlineFigures) -> list[LatencyChange]:

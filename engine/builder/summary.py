@@ -167,10 +167,9 @@ class Summary:
         """Return the summary as the JSON values that `recipe show --json` prints for each variant."""
         bench, rows = self.report(Section.BENCH, BenchReport), self._filed(Section.BENCH).get("rows", [])
         if bench is not None and isinstance(rows, Sequence):  # with what a reader must know before comparing numbers
-            pairs = zip(rows, bench.rows, strict=True)
             rows = [
                 {**raw, "busy": row.is_busy, "speed_up": bench.speed_ups(row), "rows_per_s": row.rows_per_s}
-                for raw, row in pairs
+                for raw, row in zip(rows, bench.rows, strict=True)
             ]
         lengths = () if bench is None else bench.samples
         fields = {
@@ -243,12 +242,10 @@ def _metrics(accuracy: AccuracyReport) -> dict[str, float]:
 def _latency(row: BenchRow) -> MeasuredLatency:
     """Return the figures of a row of the recipe's own model, run in either way."""
     tokens = "" if row.new_tokens is None else f" + {row.new_tokens} tokens"
-    low, high = row.interval("p50_ms")
-    place = f"{case_in_words(row)}{tokens}"
     return MeasuredLatency(
-        place=place,
+        place=f"{case_in_words(row)}{tokens}",
         p50_ms=row.p50_ms,
-        interval=(low, high),
+        interval=row.interval("p50_ms"),
         p95_ms=row.p95_ms,
         busy=row.is_busy,
         paused_ms=row.paused_ms,

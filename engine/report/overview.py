@@ -90,23 +90,15 @@ def as_text(overviews: Sequence[VariantOverview]) -> Iterator[str]:
     header, rows = _table(overviews)
     right = [grid.RIGHT if _is_number(name) else grid.LEFT for name in header]
     yield from grid.lines([header, *rows], right)
-    places = _places(overviews)
-    if len(places) == 1:
-        yield f"p50 at {places[0]}"
-    yield from _warnings(overviews)
+    yield from _notes(overviews)
 
 
 def as_markdown(overviews: Sequence[VariantOverview]) -> Iterator[str]:
     """Yield the lines of the table as GitHub and GitLab draw it."""
     header, rows = _table(overviews)
     yield from grid.markdown_table(header, rows, right=[_is_number(name) for name in header])
-    places = _places(overviews)
-    if len(places) == 1:
-        yield ""
-        yield f"p50 at {places[0]}."
-    for warning in _warnings(overviews):
-        yield ""
-        yield grid.escaped_markdown(warning)
+    for note in _notes(overviews):
+        yield from ("", grid.escaped_markdown(note))
 
 
 def as_csv(overviews: Sequence[VariantOverview]) -> Iterator[str]:
@@ -137,8 +129,11 @@ FORMATS: Mapping[str, Callable[[Sequence[VariantOverview]], Iterator[str]]] = {
 }
 
 
-def _warnings(overviews: Sequence[VariantOverview]) -> Iterator[str]:
-    """Yield a line for each warning about figures of the table, with the variants that have it."""
+def _notes(overviews: Sequence[VariantOverview]) -> Iterator[str]:
+    """Yield where the latencies were measured, if all were alike, and each warning with the variants that have it."""
+    places = _places(overviews)
+    if len(places) == 1:
+        yield f"p50 at {places[0]}"
     for text in dict.fromkeys(warning for each in overviews for warning in each.figures.warnings):
         names = [each.name for each in overviews if text in each.figures.warnings]
         yield f"warning: {lists.first_of(names, _NAMED)}: {text}"

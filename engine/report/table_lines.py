@@ -55,16 +55,25 @@ def model_lines(bench: BenchReport) -> Iterator[str]:
     """
     by_model: dict[tuple[str, bool, str], list[BenchRow]] = {}
     for row in bench.rows:
-        if row.paused_ms is not None:
+        if row.paused_ms is not None or (bench.starts and row.samples is None):
             by_model.setdefault((row.runtime, row.ours, row.via), []).append(row)
     if by_model:
-        yield f"these calls are hot, in a loop; below stand p50 after a pause of {PAUSE_MS} ms, rows/s, and one start:"
+        shapes = [lists.extents(row.shape.values()) for row in next(iter(by_model.values()))]
+        what = f"p50 after a pause of {PAUSE_MS} ms with its 95 % interval, rows/s, and one start"
+        yield f"these calls are hot, in a loop; below stand {what}, at {_by_shape(shapes)}; first call at {shapes[0]}:"
     starts = {(start.runtime, start.ours, IN_PROCESS): str(start) for start in bench.starts}
     for model, rows in by_model.items():
-        paused = _by_shape([f"{row.paused_ms:.3f}" for row in rows])
+        paused = _by_shape([_paused(row) for row in rows])
         speed = _by_shape([f"{row.rows_per_s:,.0f}" for row in rows if row.rows_per_s is not None])
-        parts = [f"paused {paused} ms", *([f"{speed} rows/s"] if speed else []), *filter(None, [starts.get(model)])]
+        parts = [f"paused {paused}", *([f"{speed} rows/s"] if speed else []), *filter(None, [starts.get(model)])]
         yield f"  {_name(rows[0])}: {'; '.join(parts)}"
+
+
+def _paused(row: BenchRow) -> str:
+    if row.paused_ms is None:
+        return "none: a call fills the turn"
+    low, high = row.interval("paused_ms")
+    return f"{row.paused_ms:.3f} ms ({low:.3f} to {high:.3f})"
 
 
 def _name(row: BenchRow) -> str:
@@ -78,22 +87,20 @@ def _by_shape(values: Sequence[str]) -> str:
 
 def device_lines(bench: BenchReport) -> Iterator[str]:
     """Yield a table with a row for each model and shape whose GPU was measured; nothing where none was."""
-    rows = [(row, row.device) for row in bench.rows if row.device is not None]
+    rows = [(row, row.device, lists.extents(row.shape.values())) for row in bench.rows if row.device is not None]
     if not rows:
         return
     yield "one call on the GPU by CUDA events, medians in ms, with trtexec's names (latency = H2D + GPU compute + D2H):"
     table: list[tuple[str, ...]] = [_HEADER]
-    for row, times in rows:
+    for row, times, shape in rows:
         numbers = (
             times.enqueue_ms, times.gpu_compute_ms, times.h2d_pageable_ms, times.h2d_pinned_ms, times.d2h_pageable_ms,
             times.d2h_pinned_ms, times.latency_pageable_ms, times.latency_pinned_ms, times.spin_wait_ms,
         )  # fmt: skip
-        shape = " x ".join(str(extent) for extent in row.shape.values())
         table.append((shape, row.title, *(f"{number:.3f}" for number in numbers)))
     places = [grid.LEFT] * _TEXTS + [grid.RIGHT] * (len(_HEADER) - _TEXTS)
     yield from (f"  {line}" for line in grid.lines(table, places, width=grid.KEPT - 2))
-    for row, times in rows:
-        shape = " x ".join(str(extent) for extent in row.shape.values())
+    for row, times, shape in rows:
         rates = (
             f"{rate:,.1f} calls/s with {lists.counted(int(streams), 'stream')}"
             for streams, rate in times.queries_per_s.items()

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 from engine import tasks
 from engine.kit.bench import budgets, cuda_graphs, starts
 from engine.kit.bench import contenders as contenders_of
-from engine.kit.bench.contenders import BuiltModel, name_of_built, of_checkpoint
+from engine.kit.bench.contenders import BuiltModel, of_checkpoint
 from engine.kit.bench.interleaving import Budget, Contender, TimedRow
 from engine.kit.bench.report import BenchReport, ModelStart, ServerReport, in_words
 from engine.kit.bench.sample_report import SampleLengths
@@ -37,6 +37,7 @@ from engine.runtimes.recipes import IN_PROCESS
 from engine.runtimes.runner import RivalModel
 from engine.runtimes.threads import measured_threads
 from engine.step import Hardware, Section, Source, Step, StepError, TypedReport
+from engine.text import lists
 
 if TYPE_CHECKING:
     import numpy as np
@@ -132,7 +133,7 @@ class Bench(Step):
         execution = Execution.for_recipe(recipe)
         graphed = IN_PROCESS in bench.via and execution.by.graphed(execution) is not None
         return cls(
-            name_of_ours=name_of_built(recipe.target.runtime, recipe.precision),
+            name_of_ours=f"{recipe.target.runtime}-{recipe.precision}",
             execution=execution,
             in_graph=tuple(shape in fixed(recipe.profiles) for shape in shapes) if graphed else (),
             shapes=tuple(shapes),
@@ -205,9 +206,9 @@ class Bench(Step):
         A shape of samples has a row for each of two orders of the samples.
 
         Before that, each model that runs in process is started in a process of its own. A call of a generating model
-        generates `new_tokens` tokens for a prompt. Where the recipe's target is a GPU, all
-        measured models run on that GPU. A rival that cannot run here is not measured, and the report says why. Raises
-        StepError where the built model cannot run, or runs on another device, or where no server can be started.
+        generates `new_tokens` tokens for a prompt. All models run on the GPU of the recipe's target, if it has one. A
+        rival that cannot run here is not measured, and the report says why. Raises StepError where the built model
+        cannot run, or runs on another device, or where no server can be started.
         """
         chosen = self._of_model(validated)
         if chosen is not self:
@@ -243,7 +244,9 @@ class Bench(Step):
             served, server = self._served(built, original, stack)
             contenders = (*ours, *against, *served)
             for axes, limits, values, by_default in zip_longest(shapes, self.budgets, self.values, self.in_graph):
-                print(f"measuring {in_words(axes)}, {threads} threads: {', '.join(map(str, contenders))}")
+                print(
+                    f"measuring {in_words(axes)}, {lists.counted(threads, 'thread')}: {', '.join(map(str, contenders))}"
+                )
                 if OF_SAMPLES in axes.values():
                     rows_of_tokens = self._rows_of_tokens(samples, checkpoint or exported, graph)
                     batches = importlib.import_module(_BATCHES)

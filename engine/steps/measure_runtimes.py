@@ -23,6 +23,7 @@ from engine.runtimes.execution import Execution
 from engine.runtimes.profiles import fixed
 from engine.runtimes.threads import measured_threads
 from engine.step import Hardware, Step, TypedReport, write_report
+from engine.text import lists
 
 if TYPE_CHECKING:
     from engine.recipe.schema import Recipe
@@ -129,7 +130,7 @@ class MeasureRuntimes(Step):
         graph = onnx_files.load_graph(exported)
         latencies: dict[str, list[Latency]] = {name: [] for name in runs}
         for axes, values, in_graph in zip_longest(self.shapes, self.values, self.in_graph) if runs else ():
-            print(f"measuring {in_words(axes)}, {threads} threads: {', '.join(runs)}")
+            print(f"measuring {in_words(axes)}, {lists.counted(threads, 'thread')}: {', '.join(runs)}")
             inputs = bench_inputs.draw(graph, axes, values)
             ready = contenders
             if in_graph:

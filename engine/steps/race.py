@@ -66,11 +66,6 @@ class Contestant(Frozen):
             new_tokens=recipe.generate.get("max_new_tokens"),
         )
 
-    @property
-    def threads_of_each(self) -> int:
-        """The number of threads of each copy on this machine."""
-        return self.threads or max(1, cpu.physical_cores() // self.instances)
-
 
 class Race(Step):
     """Time the validated models of several points of a search in turns, and compare them with the first of them.
@@ -132,7 +127,8 @@ class Race(Step):
             model = models[_parameter(number)]
             execution = contestant.execution.of_model(model)
             new = (contestant.new_tokens or tasks.MEASURED) if generates else None
-            built = BuiltModel(model, execution, execution.runtime, contestant.threads_of_each, new)
+            threads = contestant.threads or max(1, cpu.physical_cores() // contestant.instances)
+            built = BuiltModel(model, execution, execution.runtime, threads, new)
             try:
                 entrants[number] = _entrant(contestant, built, graph)
             except (StepError, ImportError, OSError, RuntimeError) as error:  # a lack of memory is a RuntimeError

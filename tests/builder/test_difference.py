@@ -1,5 +1,7 @@
 """Which jobs of two sides differ and why."""
 
+from dataclasses import replace
+
 import pytest
 
 from engine.builder import difference
@@ -102,6 +104,12 @@ def test_only_intervals_without_a_common_value_are_a_difference(new, verdict, wo
     assert change.verdict is verdict
     assert change.in_words() == words
     assert change.band[0] < change.ratio == new[0] / 2 < change.band[1]
+
+
+def test_a_latency_of_a_busy_machine_gives_no_verdict():
+    calm, busy = latency(2.0, 1.9, 2.1), replace(latency(9.0, 8.9, 9.1), busy=True)
+    for change in (LatencyChange(calm, busy), LatencyChange(busy, calm)):
+        assert (change.verdict, change.in_words()) == (LatencyVerdict.NOT_COMPARABLE, "busy: no verdict")
 
 
 def test_a_latency_of_zero_gives_no_ratio():

@@ -158,7 +158,7 @@ def test_the_figures_are_those_of_the_reports():
         metrics={"accuracy": 0.91, "perplexity ratio": 1.01},
         latencies=(
             MeasuredLatency(
-                place="batch 1 x sequence 16", p50_ms=1.5, interval=(1.5, 1.5), p95_ms=3.0, rows_per_s=666.7
+                place="batch 1 x sequence 16", p50_ms=1.5, interval=(1.5, 1.5), p95_ms=3.0, rows_per_s=1000 / 1.5
             ),
         ),
         device="a CPU, 2 threads",

@@ -70,7 +70,7 @@ def test_markdown_is_the_same_table():
     assert lines[0] == "| recipe | state | size | cosine | p50 ms | against last build |"
     assert lines[1] == "| --- | --- | ---: | ---: | ---: | --- |"
     assert lines[3] == "| b | not built |  |  |  |  |"
-    assert lines[-1] == "p50 at batch 1."
+    assert lines[-1] == "p50 at batch 1"
 
 
 def test_csv_has_all_digits_and_a_row_for_each_shape():

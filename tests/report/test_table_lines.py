@@ -4,6 +4,7 @@ import re
 from dataclasses import replace
 from types import SimpleNamespace
 
+import pytest
 import summaries
 from summaries import bench, summary
 
@@ -149,18 +150,24 @@ def test_the_proposal_stands_in_the_table_and_in_the_json():
 
 def test_a_line_for_each_model_has_pauses_rows_per_second_and_its_start_and_the_table_is_as_wide_as_before():
     rows = tuple(
-        summaries.row(name, ours=name == "m", paused_ms=2.0 + batch, shape={"batch": batch, "sequence": 16}, via=via)
+        replace(
+            summaries.row(name, ours=name == "m", shape={"batch": batch, "sequence": 16}, via=via),
+            paused_ms=2.0 + batch,
+            intervals={"paused_ms": (2.5, 10.5)},
+        )
         for batch in (1, 8)
         for name, via in (("m", "in-process"), ("pytorch-fp32", "in-process"), ("m", "triton-grpc"))
     )
     start = ModelStart(runtime="m", ours=True, load_s=0.12, first_ms=3.0, peak_mib=50.0)
     failed = ModelStart(runtime="pytorch-fp32", reason="no first call within 20 s")
     report = BenchReport(threads=2, cpu="a CPU", rows=rows, starts=(start, failed))
+    below = "below stand p50 after a pause of 60 ms with its 95 % interval, rows/s, and one start"
+    figures = "paused 3.000 ms (2.500 to 10.500) / 10.000 ms (2.500 to 10.500); 667 / 5,333 rows/s"
     assert list(table_lines.model_lines(report)) == [
-        "these calls are hot, in a loop; below stand p50 after a pause of 60 ms, rows/s, and one start:",
-        "  m (ours): paused 3.000 / 10.000 ms; 667 / 5,333 rows/s; load 0.12 s, first call 3.0 ms, peak memory 50 MiB",
-        "  pytorch-fp32: paused 3.000 / 10.000 ms; 667 / 5,333 rows/s; start not measured: no first call within 20 s",
-        "  m (ours) triton-grpc: paused 3.000 / 10.000 ms; 667 / 5,333 rows/s",
+        f"these calls are hot, in a loop; {below}, at 1 x 16 / 8 x 16; first call at 1 x 16:",
+        f"  m (ours): {figures}; load 0.12 s, first call 3.0 ms, peak memory 50 MiB",
+        f"  pytorch-fp32: {figures}; start not measured: no first call within 20 s",
+        f"  m (ours) triton-grpc: {figures}",
     ]
     shown, before = (table(summary(bench=each)).splitlines() for each in (report, replace(report, starts=())))
     assert [line for line in shown if "p95" in line] == [line for line in before if "p95" in line] != []
@@ -170,4 +177,19 @@ def test_a_line_for_each_model_has_pauses_rows_per_second_and_its_start_and_the_
 def test_of_many_shapes_the_line_of_a_model_names_four():
     rows = tuple(summaries.row("m", ours=True, paused_ms=float(n), shape={"sequence": n}) for n in range(1, 7))
     line = list(table_lines.model_lines(BenchReport(threads=2, cpu="a CPU", rows=rows)))[1]
-    assert line == "  m (ours): paused 1.000 / 2.000 / 3.000 / 4.000 and 2 more ms"
+    shown = [f"{number}.000 ms ({number}.000 to {number}.000)" for number in range(1, 5)]
+    assert line == f"  m (ours): paused {' / '.join(shown)} and 2 more"
+
+
+def test_where_a_call_fills_its_turn_the_line_says_so_in_place_of_a_pause():
+    row = summaries.row("m", ours=True, p50_ms=90.0, shape={"batch": 3})
+    start = ModelStart(runtime="m", ours=True, reason="too slow")
+    line = list(table_lines.model_lines(BenchReport(threads=2, cpu="a CPU", rows=(row,), starts=(start,))))[1]
+    assert line == "  m (ours): paused none: a call fills the turn; 33 rows/s; start not measured: too slow"
+
+
+@pytest.mark.parametrize(("p50", "rate"), [(20.209, "49"), (20.1, "50")])
+def test_rows_per_second_are_rounded_once(p50, rate):
+    row = summaries.row("m", ours=True, p50_ms=p50, paused_ms=1.0, shape={"batch": 1})
+    line = list(table_lines.model_lines(BenchReport(threads=2, cpu="a CPU", rows=(row,))))[1]
+    assert line.endswith(f"; {rate} rows/s")

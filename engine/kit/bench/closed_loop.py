@@ -29,24 +29,21 @@ def rounds(
     took: list[list[float]] = [[] for _ in contenders]
     with ThreadPoolExecutor(clients) as threads:
         least = max(_LEAST_EACH * clients, *map(len, contenders))
-        usual = max(_turn(threads, calls, clients, _whole(least, calls), clock) for calls in contenders)
+        usual = max(_turn(threads, calls, clients, least, clock) for calls in contenders)
         count = max(least, int(turn / usual))
         for index in interleaving.turns(budget.rounds, len(contenders)):
             calls = contenders[index]
-            took[index].append(_turn(threads, calls, clients, _whole(count, calls), clock))
+            took[index].append(_turn(threads, calls, clients, count, clock))
     return took
 
 
-def _whole(count: int, calls: Sequence[Call]) -> int:
-    """Return the next number from `count` on that sends each request equally often."""
-    return math.ceil(count / len(calls)) * len(calls)
-
-
 def _turn(threads: ThreadPoolExecutor, calls: Sequence[Call], clients: int, count: int, clock: Clock) -> float:
-    """Let clients send `count` requests, the next one whenever a client has an answer; return the seconds per answer.
+    """Let clients send requests, the next one whenever a client has an answer; return the seconds per answer.
 
-    The first request of each client wakes the server, and does not count.
+    They are at least `count`, and each equally often. The first request of each client wakes the server, and does not
+    count.
     """
+    count = math.ceil(count / len(calls)) * len(calls)
     for requests in (clients, count):
         begin = clock()
         for _ in threads.map(lambda call: call(), islice(cycle(calls), requests)):

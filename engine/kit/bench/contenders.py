@@ -26,11 +26,6 @@ def of_checkpoint(rival: Rival) -> bool:
     return registry.find(rival.runtime).rival_of == "checkpoint"
 
 
-def name_of_built(runtime: str, precision: str) -> str:
-    """Return the name of the built model, which rows of the report have."""
-    return f"{runtime}-{precision}"
-
-
 @dataclass(frozen=True)
 class BuiltModel:
     """The built model in a folder, and how it is run in process."""
@@ -108,8 +103,6 @@ def able(
 
 def unmeasured(name: str, error: Exception, shape: Mapping[str, int | str] | None = None) -> Unmeasured:
     """Return, and print, that something was not measured, with an error and its hint as the reason."""
-    facts = [error.what, *error.facts] if isinstance(error, StepError) else reasons.facts(error)
-    hint = error.hint if isinstance(error, StepError) else ""
-    reason = "; ".join([*facts, *([hint] if hint else [])])
-    print(left_out := Unmeasured(runtime=name, reason=reason, shape=shape or {}))
+    facts = [error.what, *error.facts, error.hint] if isinstance(error, StepError) else reasons.facts(error)
+    print(left_out := Unmeasured(runtime=name, reason="; ".join(filter(None, facts)), shape=shape or {}))
     return left_out

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import glob
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from itertools import repeat
 from math import inf
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Self, TypeVar
 
 from engine.kit.bench import stats
@@ -44,12 +46,13 @@ PAUSE_MS = round(_REST * 1e3)
 
 
 class TimedCalls(NamedTuple):
-    """The seconds of calls of one contender."""
+    """The seconds of calls of one contender, and for each round what its threads waited for a CPU (`with_wait`)."""
 
     hot: Rounds
     """Calls in a loop."""
     paused: list[float]
-    """One call of each round: the first one after a pause, in which the caches were used by others."""
+    """The first call of each round, after a pause in which others used the caches; none where a call fills a turn."""
+    waited: list[float]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -136,8 +139,7 @@ def bench_rows(
     (`via`). The measurement takes longer where some contenders run on a server, so that the contenders in process keep
     their time.
     """
-    in_process = sum(each.via == IN_PROCESS for each in contenders)
-    share = len(contenders) / max(1, in_process)
+    share = len(contenders) / max(1, sum(each.via == IN_PROCESS for each in contenders))
     longer = replace(budget, seconds=budget.seconds * share, warm_up=budget.warm_up * share)
     timed = measure(contenders, inputs, longer, clock=clock)
     rows = []
@@ -147,28 +149,25 @@ def bench_rows(
             for other, theirs in zip(contenders, timed, strict=True)
             if contender.ours and not other.ours and other.via == contender.via
         }
-        rows.append(timed_row(contender, calls.hot, shape=axes, ratios=ratios, paused=calls.paused))
+        rows.append(timed_row(contender, calls, shape=axes, ratios=ratios))
     return rows
 
 
 def timed_row(
     contender: Contender,
-    rounds: Sequence[Sequence[float]],
+    calls: TimedCalls,
     *,
     shape: Mapping[str, int | str],
     ratios: Mapping[str, Sequence[float]],
     samples: SampleFigures | None = None,
-    paused: Sequence[float] = (),
 ) -> TimedRow:
-    """Return the row of a contender from the seconds of its calls; `ratios` has for each rival a ratio per round.
-
-    `paused` are the seconds of the calls after a pause.
-    """
-    rounds_ms = [[value * 1e3 for value in values] for values in rounds]
+    """Return the row of a contender from its calls; `ratios` has for each rival a ratio per round."""
+    rounds_ms = [[value * 1e3 for value in values] for values in calls.hot]
     row = BenchRow.of_rounds(
         rounds_ms,
         ratios=ratios,
-        paused_ms=[value * 1e3 for value in paused],
+        paused_ms=[value * 1e3 for value in calls.paused],
+        waited=round(stats.median(calls.waited), stats.RATIO_DIGITS),
         shape=dict(shape),
         via=contender.via,
         runtime=contender.runtime,
@@ -199,7 +198,7 @@ def measure(
     share = 1 / len(contenders)
     turn = budget.seconds * share / budget.rounds
     lanes = [[(each, each.prepare(inputs)) for each in (contender, *contender.copies)] for contender in contenders]
-    timed = [TimedCalls([], []) for _ in contenders]
+    timed = [TimedCalls([], [], []) for _ in contenders]
     others = np.zeros(_OTHERS, dtype=np.uint8)
     with ThreadPoolExecutor(max(map(len, lanes))) as threads:
 
@@ -224,9 +223,14 @@ def measure(
             settling, runs = plans[index]
             np.add(others, 1, out=others)
             calls, end = settling + runs, clock() + 2 * turn
-            took = at_once(lanes[index], lambda call: times(repeat(call, calls), clock, end=end))  # noqa: B023
+            took, waited = with_wait(
+                lambda: at_once(lanes[index], lambda call: times(repeat(call, calls), clock, end=end)),  # noqa: B023
+                clock,
+            )
+            timed[index].waited.append(waited)
             timed[index].hot.append([value for each in took for value in each[settling:] or each[-1:]])
-            timed[index].paused.append(stats.median([each[0] for each in took]))
+            if min(map(len, took)) > 1:
+                timed[index].paused.append(stats.median([each[0] for each in took]))
     return timed
 
 
@@ -255,6 +259,26 @@ def times(calls: Iterable[Call], clock: Clock, *, end: float = inf) -> list[floa
         call()
         took.append(clock() - begin)
     return took
+
+
+def with_wait(work: Callable[[], T], clock: Clock) -> tuple[T, float]:
+    """Do some work; return its result, and how long threads waited for a CPU meanwhile, as a share of its time.
+
+    That is the sum over all threads of this process; 0 where the system does not tell, as on macOS.
+
+    Source: the second number of `schedstat`, in Documentation/scheduler/sched-stats.rst of Linux.
+    """
+    before, began = _waited(), clock()
+    result = work()
+    return result, max(0.0, _waited() - before) / max(clock() - began, 1e-9)
+
+
+def _waited() -> float:
+    seconds = 0.0
+    for path in glob.glob("/proc/self/task/*/schedstat"):
+        with suppress(OSError):  # the thread has ended
+            seconds += int(Path(path).read_text("ascii").split()[1]) / 1e9
+    return seconds
 
 
 def turns(rounds: int, count: int, *, out: Callable[[], Collection[int]] = tuple) -> Iterator[int]:

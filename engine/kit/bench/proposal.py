@@ -100,6 +100,5 @@ def _joins(recipe: Recipe) -> bool:
     """Tell whether Triton may join requests for models of the recipe's runtime."""
     triton = recipe.package.triton.model_copy(update={"max_batch_size": 2})
     batched = recipe.model_copy(update={"package": recipe.package.model_copy(update={"triton": triton})})
-    if not registry.of(recipe).loads_in_triton:
-        return False
-    return all(each.field != _FIELD for each in registry.of(recipe).unsupported(batched))
+    runtime = registry.of(recipe)
+    return runtime.loads_in_triton and all(each.field != _FIELD for each in runtime.unsupported(batched))

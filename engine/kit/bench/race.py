@@ -104,7 +104,7 @@ def run(
     rows = []
     for index, (entrant, calls) in enumerate(zip(entrants, timed, strict=True)):
         contender = replace(entrant.contender, ours=index == 0)
-        bench, raw = interleaving.timed_row(contender, calls.hot, shape=entrant.shape, ratios={}, paused=calls.paused)
+        bench, raw = interleaving.timed_row(contender, calls, shape=entrant.shape, ratios={})
         faster = {figure: [1 / each for each in slower(index, hot, figure)] for figure in (P50, P95, ROWS_PER_S)}
         row = RaceRow(
             **vars(bench),

@@ -20,7 +20,7 @@ from engine.text import lists
 NO_DIFFERENCE, NOT_COMPARABLE = "no difference", "not comparable"
 """The texts in place of a speed-up: the measurement cannot tell it from 1, or the machine was busy meanwhile."""
 _NOISY = 0.1
-"""The noise, as a share of the median latency, above which the machine was busy: see `BenchRow.noise`."""
+"""The share of latencies above which the machine was busy: see `BenchRow.noise` and `BenchRow.waited`."""
 
 
 class BudgetVerdict(Enum):
@@ -74,10 +74,12 @@ class BenchRow:
     graph: CapturedGraph | None = None
     """The CUDA graph that the calls replayed; None for calls without one."""
     paused_ms: float | None = None
-    """The median of calls after a pause; None where it was not measured.
+    """The median of calls after a pause; None where it was not measured, or where a call fills its turn.
 
     All other latencies are of calls in a loop, which find threads awake and the model in the caches.
     """
+    waited: float = 0.0
+    """How long threads of this process waited for a CPU in a round, as a share of its time: the median of rounds."""
 
     @classmethod
     def of_rounds(
@@ -117,12 +119,12 @@ class BenchRow:
     def rows_per_s(self) -> float | None:
         """Rows of a batch per second, of calls in a loop; None where the shape names no batch."""
         batch = self.shape.get("batch")
-        return round(1e3 * batch / self.p50_ms, 1) if isinstance(batch, int) and self.p50_ms else None
+        return 1e3 * batch / self.p50_ms if isinstance(batch, int) and self.p50_ms else None
 
     @property
     def is_busy(self) -> bool:
         """Whether the machine was busy while the row was measured, so that its numbers are not reliable."""
-        return self.noise is not None and self.noise > _NOISY
+        return max(self.noise or 0.0, self.waited) > _NOISY
 
     @property
     def title(self) -> str:
@@ -263,17 +265,14 @@ class BenchReport(TypedReport):
     @property
     def noise_in_words(self) -> str:
         """The noise as text for errors and tables."""
-        return "noise not known" if self.noise is None else f"noise up to {self.noise:.1%}"
-
-    @property
-    def processor(self) -> str:
-        """The name of the CPU and the number of threads that were used: "Xeon, 8 threads"."""
-        return f"{self.cpu}, {lists.counted(self.threads, 'thread')}"
+        waited = max((row.waited for row in self.rows), default=0.0)
+        noise = "noise not known" if self.noise is None else f"noise up to {self.noise:.1%}"
+        return f"{noise}, {waited:.0%} of the time waiting for a CPU" if waited > _NOISY else noise
 
     @property
     def device(self) -> str:
-        """The device that latencies were measured on: the name of the GPU, or the CPU and its threads."""
-        return self.processor if self.gpu is None else self.gpu.name
+        """The device that latencies were measured on: the name of the GPU, or of the CPU: "Xeon, 8 threads"."""
+        return f"{self.cpu}, {lists.counted(self.threads, 'thread')}" if self.gpu is None else self.gpu.name
 
     @property
     def device_and_clocks(self) -> str:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from engine.errors import StepError
 from engine.kit.bench import budgets, interleaving, sample_rows, stats
 from engine.kit.bench.budgets import Limits
-from engine.kit.bench.interleaving import Budget, Call, Clock, Contender, TimedRow
+from engine.kit.bench.interleaving import Budget, Call, Clock, Contender, TimedCalls, TimedRow
 from engine.kit.bench.sample_report import ORDERS, Batching, SampleFigures, SampleLengths, SampleOrder
 from engine.kit.bench.sample_rows import SampleRows
 from engine.recipe.fields import OF_SAMPLES
@@ -25,9 +26,6 @@ if TYPE_CHECKING:
     Tensors = Mapping[str, np.ndarray]
 
 Shape = Mapping[str, int | str]
-Rounds = list[list[float]]
-"""The seconds of each call, a list for each round; a round holds whole sweeps."""
-
 _SIZES = (1, 4, 8)
 """The batch sizes that are measured besides the shape's own."""
 _LEAST_ROUNDS = 3
@@ -51,14 +49,14 @@ class Sweep:
 
 @dataclass(frozen=True)
 class _Measured:
-    """Sweeps with the seconds of their calls, and the lengths of the samples."""
+    """Sweeps with their calls, of which a round holds whole sweeps, and the lengths of the samples."""
 
-    rounds: Mapping[Sweep, Rounds]
+    timed: Mapping[Sweep, TimedCalls]
     lengths: Sequence[int]
 
     def seconds(self, sweep: Sweep) -> list[float]:
         """Return the mean seconds of a whole sweep in each round."""
-        return [sum(calls) * len(sweep.batches) / len(calls) for calls in self.rounds[sweep]]
+        return [sum(calls) * len(sweep.batches) / len(calls) for calls in self.timed[sweep].hot]
 
     def ratios(self, slow: Sweep, fast: Sweep) -> list[float]:
         """Return for each round how many times longer one sweep takes than another."""
@@ -111,8 +109,8 @@ def measured(
     return timed, _summary(shape, rows, last[-1])
 
 
-def measure_sweeps(sweeps: Sequence[Sweep], budget: Budget, *, clock: Clock = time.perf_counter) -> list[Rounds]:
-    """Return the seconds of the calls of each sweep, by rounds.
+def measure_sweeps(sweeps: Sequence[Sweep], budget: Budget, *, clock: Clock = time.perf_counter) -> list[TimedCalls]:
+    """Return the calls of each sweep, none of them after a pause.
 
     The order of the turns changes from round to round, as in `interleaving.measure`. A turn consists of whole sweeps:
     as many as fit into its time, and at least one. Where not even one sweep of each fits, there are fewer rounds, but
@@ -124,12 +122,15 @@ def measure_sweeps(sweeps: Sequence[Sweep], budget: Budget, *, clock: Clock = ti
     turn = budget.seconds / rounds / len(sweeps)
     most = [budget.most_runs // rounds // len(own) for own in calls]
     repeats = [max(1, min(limit, int(turn / took))) for limit, took in zip(most, usual, strict=True)]
-    latencies: list[Rounds] = [[] for _ in sweeps]
+    timed = [TimedCalls([], [], []) for _ in sweeps]
     for index in interleaving.turns(rounds, len(sweeps)):
         with sweeps[index].contender.active():
             calls[index][0]()  # not timed: the caches still hold another model's weights
-            latencies[index].append(interleaving.times(calls[index] * repeats[index], clock))
-    return latencies
+            sweep = partial(interleaving.times, calls[index] * repeats[index], clock)
+            took, waited = interleaving.with_wait(sweep, clock)
+        timed[index].hot.append(took)
+        timed[index].waited.append(waited)
+    return timed
 
 
 def _warm_up(sweep: Sweep, calls: Sequence[Call], seconds: float, clock: Clock) -> float:
@@ -172,13 +173,13 @@ def _row(shape: Shape, sweep: Sweep, compared: Sequence[Sweep], measured: _Measu
         tokens=sum(lengths),
         tokens_per_s=measured.per_second(sum(lengths), sweep),
     )
-    return interleaving.timed_row(contender, measured.rounds[sweep], shape=shape, ratios=ratios, samples=figures)
+    return interleaving.timed_row(contender, measured.timed[sweep], shape=shape, ratios=ratios, samples=figures)
 
 
 def _summary(shape: Shape, rows: SampleRows, measured: _Measured) -> SampleLengths:
     lengths = rows.lengths
     buckets = sample_rows.buckets(lengths, longest=rows.tokenizer.longest)
-    ours = [sweep for sweep in measured.rounds if sweep.contender.ours]
+    ours = [sweep for sweep in measured.timed if sweep.contender.ours]
     alone = next((sweep for sweep in ours if sweep.size == 1 and sweep.order == "arrival"), None)
     batchings = [Batching(batch=sweep.size, **measured.figures(sweep, alone)) for sweep in ours]
     return SampleLengths(

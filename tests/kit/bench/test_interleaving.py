@@ -1,3 +1,6 @@
+import os
+import subprocess
+import sys
 import threading
 import time
 from collections import Counter
@@ -190,8 +193,38 @@ def test_the_first_call_of_each_turn_comes_after_a_pause_and_is_no_hot_call(coun
     assert row.rows_per_s == 2000
 
 
-def test_a_call_that_fills_its_turn_is_hot_and_paused():
+def test_a_call_that_fills_its_turn_is_hot_alone():
     machine = Machine()
-    [timed] = interleaving.measure([machine.contender("A", 9.0)], {}, Budget(seconds=10, rounds=5), clock=machine.clock)
-    assert timed.paused == [turn[0] for turn in timed.hot]
-    assert len(timed.paused) == 5
+    only, budget = machine.contender("A", 9.0), Budget(seconds=10, rounds=5)
+    [timed] = interleaving.measure([only], {}, budget, clock=machine.clock)
+    assert (timed.hot, timed.paused) == ([[9.0]] * 5, [])
+    [(row, _)] = bench_rows({"batch": 1}, {}, [only], budget, clock=machine.clock)
+    assert (row.p50_ms, row.paused_ms, "paused_ms" in row.intervals) == (9000.0, None, False)
+
+
+@pytest.mark.parametrize(("share", "is_busy"), [(0.0, False), (0.08, False), (0.12, True), (1.7, True)])
+def test_a_steady_wait_for_a_cpu_is_found_though_the_calls_vary_little(share, is_busy, monkeypatch):
+    machine = Machine()
+    monkeypatch.setattr(interleaving, "_waited", lambda: machine.now * share)
+    [(row, _)] = bench_rows(
+        {"batch": 1}, {}, [machine.contender("A", 0.001)], Budget(seconds=0.5, warm_up=0), clock=machine.clock
+    )
+    assert (row.noise, row.waited, row.is_busy) == (0.0, pytest.approx(share), is_busy)
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="only Linux keeps a process on one CPU")
+def test_two_processes_on_one_cpu_wait_for_each_other(waited, monkeypatch):
+    monkeypatch.setattr(interleaving, "_waited", waited)
+    cpus = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {min(cpus)})
+    loop = "import os, sys; print(flush=True)\nwhile os.getppid() == int(sys.argv[1]): pass"
+    other = subprocess.Popen([sys.executable, "-c", loop, str(os.getpid())], stdout=subprocess.PIPE)
+    try:
+        other.stdout.readline()
+        end = time.thread_time() + 0.2
+        _, share = interleaving.with_wait(lambda: all(iter(lambda: time.thread_time() < end, None)), time.monotonic)
+    finally:
+        other.kill()
+        other.communicate()
+        os.sched_setaffinity(0, cpus)
+    assert share > 0.2

@@ -137,7 +137,9 @@ def test_a_shape_whose_samples_are_not_on_the_axis_of_tokens_is_refused(rows, sh
 def test_a_turn_holds_whole_sweeps_whose_calls_are_timed_apart():
     machine = Machine()
     slow, fast = machine.sweep("slow", 0.2, 0.1), machine.sweep("fast", 0.05)
-    rounds = measure_sweeps([slow, fast], Budget(seconds=6, warm_up=0, rounds=5), clock=machine.clock)
+    timed = measure_sweeps([slow, fast], Budget(seconds=6, warm_up=0, rounds=5), clock=machine.clock)
+    rounds = [each.hot for each in timed]
+    assert [each.waited for each in timed] == [[0.0] * 5] * 2
     assert [len(each) for each in rounds] == [5, 5]
     for calls in rounds[0]:
         assert calls == pytest.approx([0.2, 0.1] * (len(calls) // 2))
@@ -148,7 +150,8 @@ def test_a_turn_holds_whole_sweeps_whose_calls_are_timed_apart():
 def test_long_sweeps_have_fewer_rounds_but_at_least_three():
     machine = Machine()
     taken = [machine.sweep("a", 2.0), machine.sweep("b", 2.0)]
-    rounds = measure_sweeps(taken, Budget(seconds=1, warm_up=0, rounds=10), clock=machine.clock)
+    timed = measure_sweeps(taken, Budget(seconds=1, warm_up=0, rounds=10), clock=machine.clock)
+    rounds = [each.hot for each in timed]
     assert [len(each) for each in rounds] == [3, 3]
     assert all(len(calls) == 1 for each in rounds for calls in each)
 
@@ -165,7 +168,7 @@ def test_a_longer_budget_measures_more_sweeps():
     machine = Machine()
     budget = Budget(seconds=1, warm_up=0.1, rounds=5)
     counts = [
-        sum(map(len, measure_sweeps([machine.sweep("a", 0.01)], each, clock=machine.clock)[0]))
+        sum(map(len, measure_sweeps([machine.sweep("a", 0.01)], each, clock=machine.clock)[0].hot))
         for each in (budget, budget.longer(2))
     ]
     assert counts[1] >= 1.9 * counts[0]
