@@ -14,7 +14,7 @@ _FIXED = ("abstract", "bench", "extends", "matrix", "model", "name", "recipe", "
 
 
 def check(loaded: LoadedRecipe) -> None:
-    """Raise RecipeError for a field in `tune.over` that no recipe has, or that a search cannot change."""
+    """Raise RecipeError for a field in `tune.over` that a search cannot change, or a value that no field can have."""
     if loaded.recipe.tune is None:
         return
     for name in loaded.recipe.tune.over:
@@ -26,3 +26,6 @@ def check(loaded: LoadedRecipe) -> None:
             what = f"`tune.over` names `{name}`, which every trial has in common"
             hint = "a search changes fields such as target.runtime, precision or quantize.weights_only"
             raise loaded.error(what, "tune", "over", name, hint=hint, at_key=True)
+        values = loaded.root.find(("tune", "over", name))
+        for value in (values and values.items) or ():
+            loaded.refuse_value(path, value)

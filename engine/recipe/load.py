@@ -13,7 +13,7 @@ from engine.recipe import extends
 from engine.recipe.complaints import complaint
 from engine.recipe.extends import Document, document
 from engine.recipe.matrix import Variant, variants
-from engine.recipe.node import Node, place, plain
+from engine.recipe.node import Node, place, plain, put
 from engine.recipe.overrides import ONLY, SET, assignments
 from engine.recipe.paths import Bounds, portable_name, resolved
 from engine.recipe.project import project_of
@@ -76,6 +76,19 @@ class LoadedRecipe(NamedTuple):
             if (at := place(self.root, path[:end])) is not None:
                 return at
         return self.root.at
+
+    def refuse_value(self, path: Sequence[str], value: Node) -> None:
+        """Raise RecipeError, at the place of a value, where no recipe can have this value of the field at `path`.
+
+        A value that only does not go together with other fields of this recipe is not refused.
+        """
+        try:
+            _validated(put(self.root, path, value), self.files)
+        except RecipeError as error:
+            if error.position == value.at:
+                raise
+        except LookupError:
+            return
 
     def complaint(self, error: ValidationError, *path: str | int) -> RecipeError:
         """Return a pydantic validation error about the part of the recipe at `path` as a RecipeError in plain words."""

@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
-from engine.errors import HardwareError, JudgementError
+from engine.errors import HardwareError, JudgementError, UsageError
 from engine.kit.bench.race import P50, P95, ROWS_PER_S, RaceRow
 from engine.recipe.tune import SIZE, THROUGHPUT
 from engine.tuning.proposals import Proposals
-from engine.tuning.result import ENOUGH_SAMPLES, TrialRow, TuneResult, front
+from engine.tuning.result import ENOUGH_SAMPLES, NoTrial, TrialRow, TuneResult, front
 
 if TYPE_CHECKING:
     from engine.kit.accuracy.report import AccuracyReport
@@ -50,8 +50,9 @@ class Search:
     """The seconds of jobs after which no further trial begins."""
     on_row: Callable[[TrialRow], None] = lambda _: None
     rows: list[TrialRow] = field(default_factory=list)
-    refused: dict[str, str] = field(default_factory=dict)
+    refused: list[NoTrial] = field(default_factory=list)
     seconds: float = 0.0
+    _same: dict[str | None, TrialRow] = field(default_factory=dict)
     _counted: set[str] = field(default_factory=set)
 
     def run(self) -> TuneResult:
@@ -66,23 +67,32 @@ class Search:
             if built.variant is None and built.error is not None:
                 if not point:
                     raise built.error  # the recipe as it is written is wrong
-                self.refused[str(dict(point))] = built.error.what
+                self.refused.append(NoTrial(point, built.error.what))
                 proposals.tell(choices, math.inf)
                 continue
-            row = self._row(built)
+            row, ident = self._row(built), self.trials.ident(built, self.objective.sizes)
+            if ident is not None and (same := self._same.setdefault(ident, row)) is not row:
+                self.refused.append(NoTrial(point, f"it gives the same model as trial {same.number}"))
+                proposals.tell(choices, self._cost(self.rows[same.number - 1]))
+                continue
+            self._refuse_unmeasured(row)
             if row.state == "validated":
-                baseline = [each for each in self.rows if each.figures][:1]
-                [*_, row] = self._race([*baseline, row], cut=None if self.objective.figure == SIZE else CUT)
+                [*_, row] = self._race([*self._baseline, row], cut=None if self.objective.figure == SIZE else CUT)
             self.rows.append(row)
             proposals.tell(choices, self._cost(row))
             self.on_row(row)
         return self.result(self._finals())
 
-    def result(self, finals: Sequence[TrialRow] = ()) -> TuneResult:
-        """Return the result so far; without the last race, nothing is chosen."""
+    def result(self, finals: Sequence[TrialRow] = (), *, interrupted: bool = False) -> TuneResult:
+        """Return the result so far; without the last race, nothing is chosen. Its figures replace earlier ones."""
         chosen, why = self._choice(finals) if finals else (None, "")
+        number = None if chosen is None else chosen.number
+        raced = {row.number: row for row in finals}
+        rows = [raced.get(row.number, row) for row in self.rows]
         least = self.objective.accuracy.get("cosine")
-        notes = [each.of_others(least) for each in finals if each is chosen and each.mean_cosine is not None]
+        notes = [chosen.of_others(least)] if chosen is not None and least is not None and chosen.samples else []
+        if len(rows) == len(finals) == 1 < self.most and self.seconds < self.budget:
+            notes.append("nothing was left to search but the recipe as it is written")
         fewest = min((row.samples for row in self.rows if row.accuracies), default=ENOUGH_SAMPLES)
         if fewest < ENOUGH_SAMPLES:
             notes.append(f"validated on {fewest} samples: fewer than {ENOUGH_SAMPLES} say little about other inputs")
@@ -90,15 +100,28 @@ class Search:
             recipe=self.recipe,
             objective=str(self.objective),
             bounds=", ".join(f"{name} {bound}" for name, bound in self.objective.bounds.items()) or "no bounds",
-            trials=tuple(self.rows),
-            front=front(self.rows),
-            refused=self.refused,
+            trials=tuple(rows),
+            front=front(rows, number),
+            refused=tuple(self.refused),
             finals=tuple(finals),
-            chosen=None if chosen is None else chosen.number,
+            chosen=number,
             why=why,
             seconds=round(self.seconds, 3),
             notes=tuple(notes),
+            interrupted=interrupted,
         )
+
+    @property
+    def _baseline(self) -> list[TrialRow]:
+        """The first trial that was timed, with which all others are compared."""
+        return [row for row in self.rows if row.figures][:1]
+
+    def _refuse_unmeasured(self, row: TrialRow) -> None:
+        """Raise UsageError where the first trial shows that an accuracy cannot be measured, so no trial can have it."""
+        lacks = [name for name in self.objective.accuracy if name not in row.accuracies]
+        if lacks and row.accuracies and not self.rows:
+            what = f"`tune.subject_to` bounds {lacks[0]}, which could not be measured"
+            raise UsageError(what, [row.why], f"take {lacks[0]} out, or add samples that it is measured on")
 
     def _row(self, built: BuiltTrial) -> TrialRow:
         """Return the row of a trial that is not timed yet."""
@@ -108,7 +131,7 @@ class Search:
             number=len(self.rows) + 1,
             point=built.point,
             state="validated" if error is None else "missed" if isinstance(error, JudgementError) else "failed",
-            why="" if error is None else error.what,
+            why="" if error is None else "; ".join([error.what, *error.facts[:1]]),
             accuracies={} if accuracy is None else _accuracies(accuracy),
             mean_cosine=None if cosine is None else cosine.mean,
             samples=0 if accuracy is None else sum(accuracy.kinds.get(kind, 0) for kind in _SAMPLES),
@@ -124,7 +147,7 @@ class Search:
         by = {THROUGHPUT: ROWS_PER_S, SIZE: P50}.get(self.objective.figure, self.objective.figure)
         raced = self.trials.race([row.point for row in rows], sizes=self.objective.sizes, by=by, cut=cut)
         if raced.report is None or raced.record is None:
-            why = "" if raced.error is None else raced.error.what
+            why = "the race was not run" if raced.error is None else raced.error.what
             return [replace(row, state="failed", why=why) for row in rows]
         timed = [self._with_figures(row, each, by) for row, each in zip(rows, raced.report.rows, strict=True)]
         return [*timed[:-1], replace(timed[-1], seconds=timed[-1].seconds + self._count([raced.record]))]
@@ -136,9 +159,11 @@ class Search:
         times = {P50: raced.p50_ms, P95: raced.p95_ms, "p99_ms": raced.p99_ms, THROUGHPUT: raced.rows_per_s}
         lead = raced.leads.get(by)
         ratio, interval = (1.0, None) if lead is None else (lead.ratio, lead.interval)
-        row = replace(row, state="cut" if raced.was_cut else "validated", figures=times, lead=ratio, interval=interval)
+        state: Literal["cut", "validated"] = "cut" if raced.was_cut else "validated"
+        why = f"surely more than {CUT} x slower than the baseline" if raced.was_cut else ""
+        row = replace(row, state=state, why=why, figures=times, lead=ratio, interval=interval)
         over = self.objective.over(row)
-        why = ", ".join(f"{name} is {share:.0%} over its bound" for name, share in over.items())
+        why = ", ".join(f"{name} is {share:.1%} over {self.objective.bounds[name]}" for name, share in over.items())
         return replace(row, state="missed", why=why) if over else row
 
     def _count(self, records: Iterable[Record]) -> float:
@@ -157,10 +182,10 @@ class Search:
         return float(row.size or 0) if self.objective.figure == SIZE else 1 / (row.lead or 1)
 
     def _finals(self) -> list[TrialRow]:
-        """Time the best trials once more, all rounds, in turns with the recipe as it is written or else the best."""
+        """Time the best trials once more, all rounds, in turns with the baseline."""
         kept = sorted((row for row in self.rows if row.state in _KEPT), key=self._cost)
-        written = [row for row in kept if not row.point]
-        finalists = [*written, *(row for row in kept[:_FINALISTS] if row.point)]
+        baseline = self._baseline if kept else []
+        finalists = [*baseline, *(row for row in kept[:_FINALISTS] if row not in baseline)]
         return finalists if len(finalists) < 2 else self._race(finalists, cut=None)  # noqa: PLR2004  one has no rival
 
     def _choice(self, finals: Sequence[TrialRow]) -> tuple[TrialRow | None, str]:

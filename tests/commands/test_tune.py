@@ -49,7 +49,9 @@ def test_a_search_names_its_front_and_its_choice_writes_it_and_finds_all_of_it_a
     assert re.search("^precision: int8 +# found by the search$", written, re.MULTILINE)
     assert "tune:" not in written
     project("check", "tuned.yaml", expect=0)
-    again = json.loads(project("tune", "r.yaml", "--json", expect=0).stdout)
+    repeated = project("tune", "r.yaml", "--json", expect=0)
+    again = json.loads(repeated.stdout)
+    assert "trial 2: precision=int8: cosine " in repeated.stderr
     assert again["notes"][0] in done.stdout
     assert [row["point"] for row in again["trials"]] == [{}, {"precision": "int8"}]
     assert again["chosen"] == 2
@@ -73,10 +75,32 @@ def test_a_recipe_with_several_variants_needs_one_of_them(tune):
     assert "choose one: --only precision=fp32" in done.stderr
 
 
+WRONG_SIZES = [
+    ("{minimize: {p95_ms: {batch: 1, sequense: 16}}}", "the model has no axis `sequense`"),
+    ("{maximize: {throughput: {sequence: 12800}}}", "12800 tokens are more than the model has positions for"),
+    ("{minimize: size, subject_to: {metric: 0.5}}", "The recipe bounds metric, which could not be measured"),
+]
+
+
+@pytest.mark.parametrize("command", ["check", "tune"])
+@pytest.mark.parametrize(("text", "what"), WRONG_SIZES, ids=["axis", "size", "metric"])
+def test_what_cannot_be_measured_is_refused_at_its_place_before_the_first_trial(tune, text, what, command):
+    done = tune(text)(command, "r.yaml", expect=2)
+    assert what in done.stderr
+    assert "r.yaml:6:" in done.stderr
+    assert "trial 1" not in done.stdout
+
+
+def test_an_empty_section_is_an_error_at_its_place(tune):
+    done = tune("")("tune", "r.yaml", expect=2)
+    assert "the section `tune` is missing or empty" in done.stderr
+    assert "r.yaml:6:" in done.stderr
+
+
 def test_a_recipe_without_the_section_says_what_to_add(project):
     (project.folder / "r.yaml").write_text(RECIPE, "utf-8")
     done = project("tune", "r.yaml", expect=2)
-    assert "the recipe has no section `tune`" in done.stderr
+    assert "the section `tune` is missing or empty" in done.stderr
     assert "add `tune: {minimize: " in done.stderr
 
 

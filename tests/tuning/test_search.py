@@ -102,6 +102,51 @@ def test_a_sampler_that_learns_finds_a_better_point_than_most_of_the_space():
     assert best > 2.7, "the best of all points that keep the bound leads by 2.73"
 
 
+def test_the_figures_of_the_last_race_replace_those_of_the_first_one_everywhere(monkeypatch):
+    again = search(ToyTrials(), most=TRIALS)
+    one_race, last = again._race, {}
+
+    def doubled(rows, *, cut):
+        raced = one_race(rows, cut=cut)
+        return raced if cut else [replace(row, lead=(row.lead or 1) / 3) for row in raced]
+
+    monkeypatch.setattr(again, "_race", doubled)
+    result = again.run()
+    last = {row.number: row for row in result.finals}
+    assert len(last) > 2
+    assert all(result.row(number) is row is result.trials[number - 1] for number, row in last.items())
+    assert result.chosen in result.front
+    assert result.finals[0].number == next(row.number for row in result.trials if row.figures)
+
+
+def model(point):
+    """Return the same text for points that differ in `levels` alone."""
+    return json.dumps({**point, "levels": 0}, sort_keys=True)
+
+
+def test_a_point_that_gives_the_model_of_another_one_is_no_trial(monkeypatch):
+    trials = ToyTrials()
+    monkeypatch.setattr(trials, "ident", lambda built, sizes: model(built.point))
+    result = search(trials, most=TRIALS).run()
+    points = [model(row.point) for row in result.trials]
+    same = [each for each in result.refused if each.why.startswith("it gives the same model as trial ")]
+    assert same
+    assert len(set(points)) == len(points) == TRIALS
+
+
+def test_a_bound_that_cannot_be_measured_ends_the_search_after_its_first_trial():
+    objective = Objective("p95_ms", {"batch": 1}, {"rank": 0.9}, {})
+    trials = ToyTrials()
+    with pytest.raises(UsageError, match="`tune.subject_to` bounds rank, which could not be measured"):
+        search(trials, most=8, objective=objective).run()
+
+
+def test_a_search_with_nothing_left_to_search_says_so(monkeypatch):
+    monkeypatch.setattr("toy_search.SPACE", replace(SPACE, knobs=()))
+    [note] = search(ToyTrials(), most=8).run().notes[1:]
+    assert note == "nothing was left to search but the recipe as it is written"
+
+
 def test_a_limit_on_size_makes_trials_miss_it():
     objective = Objective("p95_ms", {"batch": 1}, {"cosine": BOUND}, {"size": 200})
     result = search(ToyTrials(), most=20, objective=objective).run()
@@ -117,7 +162,7 @@ def test_no_trial_that_keeps_the_bounds_gives_no_choice_and_the_nearest_values()
     assert result.chosen is None
     [cosine, latency] = objective.nearest(result.trials)
     assert cosine == "cosine at least 0.9 is asked for; the best is 1"
-    assert latency.startswith("p95_ms at most 0.001 ms is asked for; the best is ")
+    assert latency.startswith("p95_ms at most 0.001 is asked for; the best is ")
 
 
 def test_the_recipe_stays_where_no_other_trial_leads_beyond_the_noise(monkeypatch):
@@ -135,8 +180,11 @@ def test_a_slow_trial_is_cut_but_not_where_the_size_counts(monkeypatch):
     limits = Objective("p95_ms", {"batch": 1}, {}, {"size": 300})
     small = Objective("size", {"batch": 1}, {}, {})
     assert search(ToyTrials(), most=2, objective=small).run().trials[1].state == "validated"
-    slow = search(ToyTrials(), most=2, objective=limits).run()
-    assert [row.state for row in slow.trials] == ["missed", "cut"]
+    slow_search = search(ToyTrials(), most=2, objective=limits)
+    slow = slow_search.run()
+    assert [row.state for row in slow_search.rows] == ["missed", "cut"]
+    assert slow_search.rows[1].why == "surely more than 1.25 x slower than the baseline"
+    assert "over at most 300 bytes" in slow_search.rows[0].why
     assert slow.chosen == 2, "a slow trial that keeps the bounds is better than none"
 
 
@@ -183,7 +231,7 @@ def test_the_accuracy_is_said_for_other_samples_and_few_samples_are_a_warning():
     trials = ToyTrials()
     result = search(trials, most=2).run()
     said = result.trials[1].of_others(BOUND)
-    assert "worst 0.9500 of 64 samples" in said
+    assert "worst 0.95 of 64 samples" in said
     assert "at most 4.7% of other samples are expected below 0.9 (95 %, rule of three)" in said
     assert not any("samples:" in note for note in result.notes)
     few = search(trials, most=2)

@@ -24,8 +24,8 @@ def write(result: TuneResult, path: Path) -> None:
 
 
 def html(result: TuneResult, version: str) -> str:
-    """Return the page of a search. The picture shows trials of the last race by their figures there."""
-    rows = [result.row(each.number) for each in result.trials]
+    """Return the page of a search."""
+    rows = result.trials
     points = [_point(row, result.chosen) for row in rows if row.lead and row.accuracies]
     names = list(dict.fromkeys(name for row in rows for name in row.accuracies))
     kept = "cosine of the worst sample" if "cosine" in names else next(iter(names), "")
