@@ -6,6 +6,7 @@ import argparse
 import json
 import math
 import sys
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -106,12 +107,9 @@ def _show(arguments: argparse.Namespace, result: TuneResult) -> None:
         return
     spent = f"{lists.counted(len(result.trials), 'trial')}, {quantities.duration(result.seconds)} of work"
     print(f"{result.recipe}: {result.objective}; {result.bounds}; {spent}")
-    reasons: dict[str, list[str]] = {}
-    for each in result.refused:
-        reasons.setdefault(each.why, []).append(in_words(each.point))
-    for why, points in reasons.items():
-        more = f" and {len(points) - 1} more" if points[1:] else ""
-        print(f"no trial: {points[0]}{more}: {why}")
+    for why, many in Counter(each["why"] for each in result.refused).items():
+        point = next(in_words(each["point"]) for each in result.refused if each["why"] == why)
+        print(f"no trial: {point}{f' and {many - 1} more' if many > 1 else ''}: {why}")
     rows = [result.row(number) for number in result.front]
     names = dict.fromkeys(name for row in rows for name in row.cells)
     if rows:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -78,17 +79,13 @@ class LoadedRecipe(NamedTuple):
         return self.root.at
 
     def refuse_value(self, path: Sequence[str], value: Node) -> None:
-        """Raise RecipeError, at the place of a value, where no recipe can have this value of the field at `path`.
-
-        A value that only does not go together with other fields of this recipe is not refused.
-        """
-        try:
-            _validated(put(self.root, path, value), self.files)
-        except RecipeError as error:
-            if error.position == value.at:
-                raise
-        except LookupError:
-            return
+        """Raise RecipeError where the field at `path` cannot have a value, whatever the other fields are."""
+        with suppress(LookupError):
+            try:
+                _validated(put(self.root, path, value), self.files)
+            except RecipeError as error:
+                if error.position == value.at:
+                    raise
 
     def complaint(self, error: ValidationError, *path: str | int) -> RecipeError:
         """Return a pydantic validation error about the part of the recipe at `path` as a RecipeError in plain words."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 from engine.recipe.tune import SIZE, THROUGHPUT
 from engine.reporting import WRITTEN, TypedReport
@@ -20,8 +20,6 @@ _RULE_OF_THREE = 3.0
 
 
 _WHOLE = 1000
-_NEARLY_1 = 1 - 5e-7
-"""From here on six digits show an accuracy as 1."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,21 +86,10 @@ class TrialRow(TypedReport):
         return f"{self.lead or 1.0:.2f} x [{low:.2f}, {high:.2f}]"
 
     def of_others(self, bound: float) -> str:
-        """Return in words what the cosine says about other samples than those of `validate`, of which there are some.
-
-        `bound` is the least cosine that the search asks for.
-        """
+        """Return in words what the cosine says about other samples, for a bound on it, where samples were compared."""
         mean, worst = (shown("cosine", each) for each in (self.mean_cosine or 0.0, self.accuracies["cosine"]))
         share = f"at most {min(1.0, _RULE_OF_THREE / self.samples):.1%} of other samples are expected below {bound:.6g}"
         return f"cosine mean {mean}, worst {worst} of {self.samples} samples; {share} (95 %, rule of three)"
-
-
-@dataclass(frozen=True)
-class NoTrial(TypedReport):
-    """A point that is no trial: the target cannot have it, or it gives the model of an earlier trial."""
-
-    point: Mapping[str, object]
-    why: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,9 +102,10 @@ class TuneResult(TypedReport):
     trials: tuple[TrialRow, ...]
     front: tuple[int, ...]
     """The numbers of the chosen trial and of those that no other one beats in accuracy, speed and size at once."""
-    refused: tuple[NoTrial, ...] = field(default=(), metadata=WRITTEN)
-    finals: tuple[TrialRow, ...] = field(default=(), metadata=WRITTEN)
-    """The last race, all rounds: the baseline and the best trials. `trials` has these rows, too."""
+    refused: tuple[Mapping[str, Any], ...] = field(default=(), metadata=WRITTEN)
+    """Each `point` that is no trial, and `why`: the target cannot have it, or it gives the model of another one."""
+    finals: tuple[int, ...] = field(default=(), metadata=WRITTEN)
+    """The numbers of the trials of the last race, whose figures they have: the baseline and the best trials."""
     chosen: int | None = field(default=None, metadata=WRITTEN)
     """The number of the chosen trial; None where no trial keeps the bounds, or the search was interrupted."""
     why: str = field(default="", metadata=WRITTEN)
@@ -156,8 +144,6 @@ def shown(name: str, value: float) -> str:
     """Return the value of a figure or a bound. Its unit is in the name, or else beside the value."""
     if name == SIZE:
         return sizes.decimal(value)
-    if name == THROUGHPUT:
-        return f"{value:.0f} rows/s" if value >= _WHOLE else f"{value:.4g} rows/s"
-    if name.endswith("_ms"):
-        return f"{value:.4g}"
-    return f"1 - {1 - value:.1e}" if _NEARLY_1 <= value < 1 else f"{value:.6g}"
+    if name == THROUGHPUT or name.endswith("_ms"):
+        return f"{value:.{4 if value < _WHOLE else 6}g}{' rows/s' if name == THROUGHPUT else ''}"
+    return f"1 - {1 - value:.1e}" if f"{value:.6g}" == "1" and value < 1 else f"{value:.6g}"

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from engine.errors import HardwareError, JudgementError, UsageError
+from engine.errors import JudgementError, UsageError
 from engine.kit.bench.race import P50, P95, ROWS_PER_S, RaceRow
 from engine.recipe.tune import SIZE, THROUGHPUT
 from engine.tuning.proposals import Proposals
-from engine.tuning.result import ENOUGH_SAMPLES, NoTrial, TrialRow, TuneResult, front
+from engine.tuning.result import ENOUGH_SAMPLES, TrialRow, TuneResult, front
 
 if TYPE_CHECKING:
     from engine.kit.accuracy.report import AccuracyReport
@@ -50,32 +50,29 @@ class Search:
     """The seconds of jobs after which no further trial begins."""
     on_row: Callable[[TrialRow], None] = lambda _: None
     rows: list[TrialRow] = field(default_factory=list)
-    refused: list[NoTrial] = field(default_factory=list)
+    refused: list[Mapping[str, Any]] = field(default_factory=list)
     seconds: float = 0.0
     _same: dict[str | None, TrialRow] = field(default_factory=dict)
     _counted: set[str] = field(default_factory=set)
 
     def run(self) -> TuneResult:
-        """Search, and return the result. Raises UserError where the recipe as it is written cannot be built here."""
+        """Search, and return the result. Raises UsageError for a bound that cannot be measured."""
         proposals = Proposals(self.space)
         for point, choices in proposals:
             if len(self.rows) >= self.most or self.seconds >= self.budget or len(self.refused) >= _MOST_REFUSED:
                 break
             built = self.trials.build(point)
-            if built.waits_for is not None:
-                raise HardwareError(f"the trials of this search wait for {built.waits_for}", hint="search there")
             if built.variant is None and built.error is not None:
-                if not point:
-                    raise built.error  # the recipe as it is written is wrong
-                self.refused.append(NoTrial(point, built.error.what))
+                self.refused.append({"point": point, "why": built.error.what})
                 proposals.tell(choices, math.inf)
                 continue
             row, ident = self._row(built), self.trials.ident(built, self.objective.sizes)
             if ident is not None and (same := self._same.setdefault(ident, row)) is not row:
-                self.refused.append(NoTrial(point, f"it gives the same model as trial {same.number}"))
+                self.refused.append({"point": point, "why": f"it gives the same model as trial {same.number}"})
                 proposals.tell(choices, self._cost(self.rows[same.number - 1]))
                 continue
-            self._refuse_unmeasured(row)
+            if not self.rows and row.accuracies and (lacks := self.objective.accuracy.keys() - row.accuracies.keys()):
+                raise UsageError(f"`tune.subject_to` bounds {min(lacks)}, which could not be measured", [row.why])
             if row.state == "validated":
                 [*_, row] = self._race([*self._baseline, row], cut=None if self.objective.figure == SIZE else CUT)
             self.rows.append(row)
@@ -103,7 +100,7 @@ class Search:
             trials=tuple(rows),
             front=front(rows, number),
             refused=tuple(self.refused),
-            finals=tuple(finals),
+            finals=tuple(raced),
             chosen=number,
             why=why,
             seconds=round(self.seconds, 3),
@@ -115,13 +112,6 @@ class Search:
     def _baseline(self) -> list[TrialRow]:
         """The first trial that was timed, with which all others are compared."""
         return [row for row in self.rows if row.figures][:1]
-
-    def _refuse_unmeasured(self, row: TrialRow) -> None:
-        """Raise UsageError where the first trial shows that an accuracy cannot be measured, so no trial can have it."""
-        lacks = [name for name in self.objective.accuracy if name not in row.accuracies]
-        if lacks and row.accuracies and not self.rows:
-            what = f"`tune.subject_to` bounds {lacks[0]}, which could not be measured"
-            raise UsageError(what, [row.why], f"take {lacks[0]} out, or add samples that it is measured on")
 
     def _row(self, built: BuiltTrial) -> TrialRow:
         """Return the row of a trial that is not timed yet."""
@@ -208,10 +198,6 @@ class Search:
 
 def _accuracies(report: AccuracyReport) -> dict[str, float]:
     """Return the accuracies on which a search can have bounds, by the names of the bounds."""
-    measured = {
-        "cosine": None if report.cosine is None else report.cosine.worst,
-        "agreement": None if report.agreement is None else report.agreement.share,
-        "rank": None if report.rank is None else report.rank.worst,
-        "metric": None if report.metric is None else report.metric.value,
-    }
-    return {name: value for name, value in measured.items() if value is not None}
+    names = {"cosine": "worst", "agreement": "share", "rank": "worst", "metric": "value"}
+    found = {name: getattr(report, name) for name in names}
+    return {name: getattr(each, names[name]) for name, each in found.items() if each is not None}

@@ -2,7 +2,7 @@
 
 import pytest
 
-from engine.tuning.result import NoTrial, TrialRow, TuneResult, front, in_words, shown
+from engine.tuning.result import TrialRow, TuneResult, front, in_words, shown
 
 
 def row(number, cosine, lead, size, **fields):
@@ -29,7 +29,9 @@ def test_a_result_is_read_back_from_its_json():
 def test_the_json_of_a_search_has_the_same_fields_when_it_is_interrupted():
     trials = {"recipe": "r", "objective": "o", "bounds": "b", "trials": (row(1, 1.0, 1.0, 4),), "front": (1,)}
     stopped = TuneResult(**trials, interrupted=True).to_json()
-    ended = TuneResult(**trials, chosen=1, why="best", notes=("few",), refused=(NoTrial({"a": 1}, "no"),)).to_json()
+    ended = TuneResult(
+        **trials, chosen=1, why="best", notes=("few",), refused=({"point": {"a": 1}, "why": "no"},)
+    ).to_json()
     assert stopped.keys() | {"seconds"} == ended.keys() | {"seconds"}
     assert (stopped["chosen"], stopped["interrupted"], ended["interrupted"]) == (None, True, False)
     assert ended["refused"] == [{"point": {"a": 1}, "why": "no"}]

@@ -41,13 +41,11 @@ def look(subject: CheckedVariant) -> None:
     with subject.at("validate", "samples"):
         path = subject.path_of(validation.samples)
         has_labels = path is None or _look_at(subject, path)
-    bounds = None if subject.recipe.tune is None else subject.recipe.tune.subject_to
-    for place, metric in (("validate", validation.metric), ("tune.subject_to", bounds and bounds.metric)):
-        if metric is not None and not has_labels:
-            from engine.kit.accuracy import refusals
+    if validation.metric is not None and not has_labels:
+        from engine.kit.accuracy import refusals
 
-            with subject.at(*place.split("."), "metric"):
-                raise refusals.unmeasured("metric", refusals.NO_METRIC)
+        with subject.at("validate", "metric"):
+            raise refusals.unmeasured("metric", refusals.NO_METRIC)
 
 
 def look_at_content(variant: PlannedVariant) -> None:
