@@ -25,14 +25,11 @@ if TYPE_CHECKING:
 CUT = 1.25
 """A trial that is surely so many times slower than the baseline is timed no further."""
 _FINALISTS = 4
-_KEPT = ("validated", "cut")
-"""The states of trials that keep all bounds."""
-_SAMPLES = ("sample", "tensors")
-"""The kinds of cases that are samples of the user's; others are made of these, or of random numbers."""
+_KEPT = ("validated", "cut")  # the states of trials that keep all bounds
+_SAMPLES = ("sample", "tensors")  # the kinds of cases that are the user's own
 _MISSED = 1e15
 """The cost of a missed bound, to which is added how far it is missed: above the bytes of any model."""
-_MOST_REFUSED = 1000
-"""A search ends after so many points that the target cannot have."""
+_MOST_REFUSED = 1000  # points that are no trials, after which a search ends
 
 
 @dataclass
@@ -40,7 +37,6 @@ class Search:
     """A search; `rows` are its trials so far."""
 
     recipe: str
-    """The name of the recipe."""
     trials: Races
     space: Space
     objective: Objective
@@ -130,10 +126,7 @@ class Search:
         )
 
     def _race(self, rows: Sequence[TrialRow], *, cut: float | None) -> list[TrialRow]:
-        """Return the rows with the figures of one race, of which the first row is the baseline.
-
-        The last row has the seconds of the race.
-        """
+        """Return the rows with the figures of one race with the first row; the last row has the seconds of the race."""
         by = {THROUGHPUT: ROWS_PER_S, SIZE: P50}.get(self.objective.figure, self.objective.figure)
         raced = self.trials.race([row.point for row in rows], sizes=self.objective.sizes, by=by, cut=cut)
         if raced.report is None or raced.record is None:

@@ -35,6 +35,16 @@ def tune(project):
 
 
 @pytest.mark.slow
+def test_a_search_of_one_trial_prints_it_beside_the_json_and_chooses_it(tune):
+    done = tune("{minimize: size, trials: 1}")("tune", "r.yaml", "--json", expect=0)
+    result = json.loads(done.stdout)
+    assert "trial 1: as written: cosine " in done.stderr
+    assert ([row["point"] for row in result["trials"]], result["chosen"], result["interrupted"]) == ([{}], 1, False)
+    assert not any("rule of three" in note for note in result["notes"]), "no bound on the cosine is asked for"
+
+
+@pytest.mark.slow
+@pytest.mark.whole("a search of one trial always runs")
 def test_a_search_names_its_front_and_its_choice_and_writes_it(tune, project):
     tune("{minimize: size, subject_to: {cosine: 0.5}, " + OVER + "}")
     done = project("tune", "r.yaml", "--write", "tuned.yaml", "--report", "page.html", expect=0)
@@ -52,7 +62,7 @@ def test_a_search_names_its_front_and_its_choice_and_writes_it(tune, project):
 
 
 @pytest.mark.slow
-@pytest.mark.whole("a search and the recipe that it writes always run")
+@pytest.mark.whole("a search of one trial always runs")
 def test_the_json_of_a_search_and_the_nearest_values_of_a_missed_bound(tune, project):
     tune("{minimize: size, subject_to: {cosine: 0.5}, " + OVER + "}")
     repeated = project("tune", "r.yaml", "--json", expect=0)
