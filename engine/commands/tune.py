@@ -113,7 +113,7 @@ def _show(arguments: argparse.Namespace, result: TuneResult) -> None:
     rows = [result.row(number) for number in result.front]
     names = dict.fromkeys(name for row in rows for name in row.cells)
     if rows:
-        print("the front: no trial is better in accuracy, speed and size at once")
+        print("the front: the chosen trial, and those that no other one beats in accuracy, speed and size at once")
         table = [(str(row.number), *(row.cells.get(name, "") for name in names), row.name) for row in rows]
         grid.show([("trial", *names, "point"), *table], [grid.RIGHT] * (len(names) + 1), indent=2)
     if result.chosen is not None:

@@ -14,12 +14,8 @@ from engine.text import quantities, sizes
 ENOUGH_SAMPLES = 50
 """With fewer samples, the accuracy of the result says little about other inputs."""
 _RULE_OF_THREE = 3.0
-"""With n of n samples above a bound, at most 3/n of all are below it, at 95 % confidence (Hanley and Lippman-Hand,
-"If nothing goes wrong, is everything all right?", 1983).
-"""
-
-
-_WHOLE = 1000
+"""Hanley and Lippman-Hand, "If nothing goes wrong, is everything all right?", 1983; docs/tune.md says it in words."""
+_WHOLE = 1000  # from here on, figures have no decimal places
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,8 +42,6 @@ class TrialRow(TypedReport):
     """How many times as fast as the baseline the trial is, in turns with it."""
     interval: tuple[float, float] | None = None
     """The 95 % confidence interval of the lead; None for the baseline."""
-    cost: float | None = None
-    """The figure of the objective as a share of the baseline's; below 1 is better."""
     seconds: float = 0.0
     """The time of the trial's jobs by their records, without those that an earlier trial of the search had."""
 
@@ -145,5 +139,6 @@ def shown(name: str, value: float) -> str:
     if name == SIZE:
         return sizes.decimal(value)
     if name == THROUGHPUT or name.endswith("_ms"):
-        return f"{value:.{4 if value < _WHOLE else 6}g}{' rows/s' if name == THROUGHPUT else ''}"
+        digits = f"{value:.4g}" if value < _WHOLE else f"{value:.0f}"
+        return f"{digits} rows/s" if name == THROUGHPUT else digits
     return f"1 - {1 - value:.1e}" if f"{value:.6g}" == "1" and value < 1 else f"{value:.6g}"

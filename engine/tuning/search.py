@@ -58,14 +58,12 @@ class Search:
             if len(self.rows) >= self.most or self.seconds >= self.budget or len(self.refused) >= _MOST_REFUSED:
                 break
             built = self.trials.build(point)
-            if built.variant is None and built.error is not None:
-                self.refused.append({"point": point, "why": built.error.what})
-                proposals.tell(choices, math.inf)
-                continue
             row, ident = self._row(built), self.trials.ident(built, self.objective.sizes)
-            if ident is not None and (same := self._same.setdefault(ident, row)) is not row:
-                self.refused.append({"point": point, "why": f"it gives the same model as trial {same.number}"})
-                proposals.tell(choices, self._cost(self.rows[same.number - 1]))
+            same = row if ident is None else self._same.setdefault(ident, row)
+            if built.variant is None or same is not row:
+                why = row.why if same is row else f"it gives the same model as trial {same.number}"
+                self.refused.append({"point": point, "why": why})
+                proposals.tell(choices, math.inf if same is row else self._cost(self.rows[same.number - 1]))
                 continue
             if not self.rows and row.accuracies and (lacks := self.objective.accuracy.keys() - row.accuracies.keys()):
                 raise UsageError(f"`tune.subject_to` bounds {min(lacks)}, which could not be measured", [row.why])

@@ -55,7 +55,7 @@ def test_a_point_is_written_as_set_takes_it():
         ("cosine", 0.99987654, "0.999877"),
         ("cosine", 1 - 1.3e-7, "1 - 1.3e-07"),
         ("cosine", 1.0, "1"),
-        ("throughput", 123456.7, "123457 rows/s"),
+        ("throughput", 1234567.8, "1234568 rows/s"),
         ("p95_ms", 2.34567, "2.346"),
         ("size", 40_000_000, "40.0 MB"),
     ],
