@@ -68,10 +68,10 @@ def _search(arguments: argparse.Namespace) -> Search:
     from engine.tuning.racing import Races
     from engine.tuning.search import Search
     from engine.tuning.space import Space
-    from engine.tuning.trials import TrialBuilder
+    from engine.tuning.trials import VALIDATE, TrialBuilder
 
     [path] = arguments.recipes
-    reading = options.reading(arguments)
+    reading: Reading = {**options.reading(arguments), "to": (VALIDATE,)}
     session = TrialBuilder(path, lambda _: None, **reading).session({})
     [variant] = session.variants
     recipe = variant.loaded.recipe

@@ -190,5 +190,5 @@ class Search:
 def _accuracies(report: AccuracyReport) -> dict[str, float]:
     """Return the accuracies on which a search can have bounds, by the names of the bounds."""
     names = {"cosine": "worst", "agreement": "share", "rank": "worst", "metric": "value"}
-    found = {name: getattr(report, name) for name in names}
-    return {name: getattr(each, names[name]) for name, each in found.items() if each is not None}
+    measures = {name: getattr(report, name) for name in names}
+    return {name: getattr(each, names[name]) for name, each in measures.items() if each is not None}
