@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import sys
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -41,12 +43,12 @@ def run(arguments: argparse.Namespace) -> Exit:
     if arguments.write is not None:
         edited.refuse_place(arguments.write, recipe, arguments.allow_path)
     search = _search(arguments)
-    if not arguments.json:
-        search.on_row = lambda row: print(f"trial {row.number}: {row.in_words}", flush=True)
+    out = sys.stderr if arguments.json else sys.stdout
+    search.on_row = lambda row: print(f"trial {row.number}: {row.in_words}", file=out, flush=True)
     try:
         result = search.run()
     except KeyboardInterrupt:
-        _show(arguments, search.result())
+        _show(arguments, search.result(interrupted=True))
         raise
     _show(arguments, result)
     if result.chosen is None:
@@ -62,20 +64,22 @@ def run(arguments: argparse.Namespace) -> Exit:
 
 def _search(arguments: argparse.Namespace) -> Search:
     """Return the search of the variant that is chosen. Raises UserError where it cannot begin."""
+    from engine import api
     from engine.tuning.objective import Objective
     from engine.tuning.racing import Races
     from engine.tuning.search import Search
     from engine.tuning.space import Space
-    from engine.tuning.trials import TrialBuilder
+    from engine.tuning.trials import VALIDATE, TrialBuilder
 
     [path] = arguments.recipes
-    reading = options.reading(arguments)
+    reading: Reading = {**options.reading(arguments), "to": (VALIDATE,)}
     session = TrialBuilder(path, lambda _: None, **reading).session({})
     [variant] = session.variants
     recipe = variant.loaded.recipe
     if recipe.tune is None:
         hint = "add `tune: {minimize: {p95_ms: {batch: 1, sequence: 128}}, subject_to: {cosine: 0.99}}`"
-        raise variant.loaded.error("the recipe has no section `tune`", hint=hint)
+        raise variant.loaded.error("the section `tune` is missing or empty", "tune", hint=hint)
+    api.check(path, **reading)
     waits_for = next((each.waits_for for each in session.findings() if each.waits_for is not None), None)
     session.lookup.store.leave()
     if waits_for is not None:
@@ -95,6 +99,7 @@ def _show(arguments: argparse.Namespace, result: TuneResult) -> None:
     from engine.report import grid
     from engine.report.page import search as page
     from engine.text import lists, quantities
+    from engine.tuning.result import in_words
 
     if arguments.report is not None:
         page.write(result, arguments.report)
@@ -102,12 +107,14 @@ def _show(arguments: argparse.Namespace, result: TuneResult) -> None:
         print(json.dumps(result.to_json(), indent=1))
         return
     spent = f"{lists.counted(len(result.trials), 'trial')}, {quantities.duration(result.seconds)} of work"
-    refused = f"; the target cannot have {lists.counted(len(result.refused), 'point')}" if result.refused else ""
-    print(f"{result.recipe}: {result.objective}; {result.bounds}; {spent}{refused}")
+    print(f"{result.recipe}: {result.objective}; {result.bounds}; {spent}")
+    for why, many in Counter(each["why"] for each in result.refused).items():
+        point = next(in_words(each["point"]) for each in result.refused if each["why"] == why)
+        print(f"no trial: {point}{f' and {many - 1} more' if many > 1 else ''}: {why}")
     rows = [result.row(number) for number in result.front]
     names = dict.fromkeys(name for row in rows for name in row.cells)
     if rows:
-        print("the front: no trial is better in accuracy, speed and size at once")
+        print("the front: the chosen trial, and those that no other one beats in accuracy, speed and size at once")
         table = [(str(row.number), *(row.cells.get(name, "") for name in names), row.name) for row in rows]
         grid.show([("trial", *names, "point"), *table], [grid.RIGHT] * (len(names) + 1), indent=2)
     if result.chosen is not None:

@@ -1,8 +1,8 @@
-"""Shapes: checks the shapes of `bench` against the profiles, and the sizes and values of both against the model."""
+"""Shapes: checks the measured shapes against the profiles, and the sizes and values of both against the model."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from engine.feasibility import proposals
@@ -26,17 +26,27 @@ _MOST_AXES = 1
 
 
 def check(loaded: LoadedRecipe, facts: ModelFacts | None = None) -> None:
-    """Raise RecipeError for a shape of `bench` outside all profiles, if the model takes only shapes of profiles."""
+    """Raise RecipeError for a measured shape outside all profiles, if the model takes only shapes of profiles."""
     recipe = loaded.recipe
     allowed = recipe.profiles if facts is None else profiles(recipe, facts)
-    if not registry.of(recipe).fixes_profiles(recipe.target) or not allowed or recipe.bench is None:
+    if not registry.of(recipe).fixes_profiles(recipe.target) or not allowed:
         return
-    for index, shape in enumerate(recipe.bench.shapes):
-        named = shape.axes if facts is None else axes.by_name(shape.axes, facts.axes)
+    for path, _, stated in _measured(recipe):
+        named = stated if facts is None else axes.by_name(stated, facts.axes)
         if not any(_takes(profile, named) for profile in allowed):
-            sizes = ", ".join(f"{axis} {size}" for axis, size in shape.axes.items())
+            sizes = ", ".join(f"{axis} {size}" for axis, size in stated.items())
             hint = "widen a profile, or measure a shape inside one"
-            raise loaded.error(f"no profile takes {sizes}", "bench", "shapes", index, hint=hint)
+            raise loaded.error(f"no profile takes {sizes}", *path, hint=hint)
+
+
+def _measured(recipe: Recipe) -> Iterator[tuple[Path, str | None, Mapping[str, int]]]:
+    """Yield the place, the axis that samples give, and the sizes, of each shape of `bench` and of the objective."""
+    for index, shape in enumerate(recipe.bench.shapes if recipe.bench else ()):
+        yield ("bench", "shapes", index), shape.samples, shape.axes
+    if recipe.tune is not None and (stated := recipe.tune.objective)[1]:
+        figure, sizes = stated
+        usual = {axis: int(extent.opt) for axis, extent in recipe.profiles[0].items()} if recipe.profiles else {}
+        yield ("tune", "minimize" if recipe.tune.minimize else "maximize", figure), None, {**usual, **sizes}
 
 
 def _takes(profile: Mapping[str, Range], sizes: Mapping[str, int]) -> bool:
@@ -44,7 +54,7 @@ def _takes(profile: Mapping[str, Range], sizes: Mapping[str, int]) -> bool:
 
 
 def check_model(loaded: LoadedRecipe, facts: ModelFacts) -> None:
-    """Raise RecipeError for profiles and shapes of `bench` that do not fit the model's axes or its limit of tokens."""
+    """Raise RecipeError for profiles and measured shapes that do not fit the model's axes or its limit of tokens."""
     if facts.dynamic is None:
         return
     recipe = loaded.recipe
@@ -55,11 +65,10 @@ def check_model(loaded: LoadedRecipe, facts: ModelFacts) -> None:
     for index, profile in enumerate(recipe.profiles):
         _check_axes(loaded, ("profiles", index), profile, facts)
     _check_values(loaded, facts)
-    for index, shape in enumerate(recipe.bench.shapes if recipe.bench else ()):
-        # Samples have lengths from 1 token on.
-        stated = {**({shape.samples: 1} if shape.samples else {}), **shape.axes}
+    for path, samples, named in _measured(recipe):
+        stated = {**({samples: 1} if samples else {}), **named}  # samples have lengths from 1 token on
         sizes = {key: Range(min=size, opt=size, max=size) for key, size in stated.items()}
-        _check_axes(loaded, ("bench", "shapes", index), sizes, facts)
+        _check_axes(loaded, path, sizes, facts)
     check(loaded, facts)
     _served(loaded, facts)
 

@@ -14,15 +14,16 @@ _FIXED = ("abstract", "bench", "extends", "matrix", "model", "name", "recipe", "
 
 
 def check(loaded: LoadedRecipe) -> None:
-    """Raise RecipeError for a field in `tune.over` that no recipe has, or that a search cannot change."""
+    """Raise RecipeError for a field in `tune.over` that a search cannot change, or a value that no field can have."""
     if loaded.recipe.tune is None:
         return
     for name in loaded.recipe.tune.over:
         path = tuple(name.split("."))
-        if not is_known(path):
-            what, hint = f"`tune.over` names `{name}`, a field that no recipe has", suggestion(path)
-            raise loaded.error(what, "tune", "over", name, hint=hint, at_key=True)
+        why, hint = "a field that no recipe has", suggestion(path)
         if path[0] in _FIXED:
-            what = f"`tune.over` names `{name}`, which every trial has in common"
-            hint = "a search changes fields such as target.runtime, precision or quantize.weights_only"
-            raise loaded.error(what, "tune", "over", name, hint=hint, at_key=True)
+            why, hint = "which every trial has in common", "name target.runtime, precision or quantize.weights_only"
+        if path[0] in _FIXED or not is_known(path):
+            raise loaded.error(f"`tune.over` names `{name}`, {why}", "tune", "over", name, hint=hint, at_key=True)
+        values = loaded.root.find(("tune", "over", name))
+        for value in (values and values.items) or ():
+            loaded.refuse_value(path, value)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -13,7 +14,7 @@ from engine.recipe import extends
 from engine.recipe.complaints import complaint
 from engine.recipe.extends import Document, document
 from engine.recipe.matrix import Variant, variants
-from engine.recipe.node import Node, place, plain
+from engine.recipe.node import Node, place, plain, put
 from engine.recipe.overrides import ONLY, SET, assignments
 from engine.recipe.paths import Bounds, portable_name, resolved
 from engine.recipe.project import project_of
@@ -76,6 +77,15 @@ class LoadedRecipe(NamedTuple):
             if (at := place(self.root, path[:end])) is not None:
                 return at
         return self.root.at
+
+    def refuse_value(self, path: Sequence[str], value: Node) -> None:
+        """Raise RecipeError where the field at `path` cannot have a value, whatever the other fields are."""
+        with suppress(LookupError):
+            try:
+                _validated(put(self.root, path, value), self.files)
+            except RecipeError as error:
+                if error.position == value.at:
+                    raise
 
     def complaint(self, error: ValidationError, *path: str | int) -> RecipeError:
         """Return a pydantic validation error about the part of the recipe at `path` as a RecipeError in plain words."""

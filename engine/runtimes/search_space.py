@@ -51,11 +51,11 @@ def of_recipe(recipe: RecipeView, *, shapes: Sequence[Mapping[str, int]] = (), c
 
 
 def _able(recipe: RecipeView) -> dict[str, Runtime]:
-    """Return the runtimes that run the recipe on its target and have knobs for it; each stands for itself alone."""
+    """Return the runtimes that run the recipe on its target and have knobs for it; those of `runtime: auto` first."""
     target = recipe.target
     named = [gpus.known(name) for name in target.devices if name != "cpu"]
-    able = {}
-    for name in registry.targets():
+    able, names = {}, registry.targets()
+    for name in dict.fromkeys((*(first for each in names for first in registry.find(each).candidates(recipe)), *names)):
         runtime = registry.find(name)
         on_gpus = runtime.on_gpus and all(gpu is not None and runtime.builds_for(gpu) for gpu in named)
         fits = (on_gpus and (len(named) == 1 or runtime.several)) if named else runtime.on_cpus

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from itertools import chain
 from typing import TYPE_CHECKING
 
 from engine.errors import UsageError
 from engine.text import distribution
+from engine.tuning.result import in_words
 from engine.tuning.space import Choices, Space
 
 if TYPE_CHECKING:
@@ -40,9 +40,8 @@ class Proposals:
 
     def __iter__(self) -> Iterator[tuple[Point, Choices | None]]:
         """Yield every point once, with the choices to tell the cost of; None for a point outside the space."""
-        written: Point = {}
-        self._known.add(_ident(written))
-        yield written, None if self._space.point_of({}) else {}
+        self._known.add(in_words({}))
+        yield {}, None if self._space.point_of({}) else {}
         yield from filter(None, map(self._new, self._space.first()))
         while proposal := next(filter(None, map(self._new, chain(self._sampled(), self._near()))), None):
             yield proposal
@@ -60,7 +59,7 @@ class Proposals:
         """Return the point of choices with them; None for one that was asked for."""
         point = self._space.point_of(choices)
         known = len(self._known)
-        self._known.add(_ident(point))
+        self._known.add(in_words(dict(sorted(point.items()))))
         return (point, choices) if len(self._known) > known else None
 
     def _sampled(self) -> Iterator[Choices]:
@@ -80,8 +79,3 @@ class Proposals:
         """Return the choices of a trial of optuna; knobs whose conditions do not hold have none."""
         self._space.point(lambda name, count: int(trial.suggest_categorical(name, range(count))))
         return dict(trial.params)
-
-
-def _ident(point: Point) -> str:
-    """Return the same text for equal points."""
-    return json.dumps(point, sort_keys=True, default=str)

@@ -11,6 +11,7 @@ from engine.builder.job import read_report
 from engine.kit.accuracy.gate import Judged
 from engine.kit.bench.race import RaceReport
 from engine.steps.race import Contestant, Race
+from engine.tuning.trials import VALIDATE
 
 if TYPE_CHECKING:
     from engine.builder.variant import PlannedVariant
@@ -40,6 +41,13 @@ class Races:
     def build(self, point: Point) -> BuiltTrial:
         """Build a trial up to its validation. Raises KeyboardInterrupt for an interruption."""
         return self._trials.build(point)
+
+    def ident(self, built: BuiltTrial, sizes: Mapping[str, int]) -> str | None:
+        """Return the same text for points with one model that is called in one way; None for a model not validated."""
+        record = built.records.get(VALIDATE)
+        if record is None or built.variant is None:
+            return None
+        return f"{record.digest} {_contestant(built.variant.loaded.recipe, sizes)!r}"
 
     def race(self, points: Sequence[Point], *, sizes: Mapping[str, int], by: str, cut: float | None) -> Raced:
         """Time the models of points in turns, at the sizes of axes, whatever their accuracy; the first is the baseline.

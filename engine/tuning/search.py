@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Literal
 
-from engine.errors import HardwareError, JudgementError
+from engine.errors import JudgementError, UsageError
 from engine.kit.bench.race import P50, P95, ROWS_PER_S, RaceRow
 from engine.recipe.tune import SIZE, THROUGHPUT
 from engine.tuning.proposals import Proposals
@@ -25,14 +25,11 @@ if TYPE_CHECKING:
 CUT = 1.25
 """A trial that is surely so many times slower than the baseline is timed no further."""
 _FINALISTS = 4
-_KEPT = ("validated", "cut")
-"""The states of trials that keep all bounds."""
-_SAMPLES = ("sample", "tensors")
-"""The kinds of cases that are samples of the user's; others are made of these, or of random numbers."""
+_KEPT = ("validated", "cut")  # the states of trials that keep all bounds
+_SAMPLES = ("sample", "tensors")  # the kinds of cases that are the user's own
 _MISSED = 1e15
 """The cost of a missed bound, to which is added how far it is missed: above the bytes of any model."""
-_MOST_REFUSED = 1000
-"""A search ends after so many points that the target cannot have."""
+_MOST_REFUSED = 1000  # points that are no trials, after which a search ends
 
 
 @dataclass
@@ -40,7 +37,6 @@ class Search:
     """A search; `rows` are its trials so far."""
 
     recipe: str
-    """The name of the recipe."""
     trials: Races
     space: Space
     objective: Objective
@@ -50,39 +46,44 @@ class Search:
     """The seconds of jobs after which no further trial begins."""
     on_row: Callable[[TrialRow], None] = lambda _: None
     rows: list[TrialRow] = field(default_factory=list)
-    refused: dict[str, str] = field(default_factory=dict)
+    refused: list[Mapping[str, Any]] = field(default_factory=list)
     seconds: float = 0.0
+    _same: dict[str | None, TrialRow] = field(default_factory=dict)
     _counted: set[str] = field(default_factory=set)
 
     def run(self) -> TuneResult:
-        """Search, and return the result. Raises UserError where the recipe as it is written cannot be built here."""
+        """Search, and return the result. Raises UsageError for a bound that cannot be measured."""
         proposals = Proposals(self.space)
         for point, choices in proposals:
             if len(self.rows) >= self.most or self.seconds >= self.budget or len(self.refused) >= _MOST_REFUSED:
                 break
             built = self.trials.build(point)
-            if built.waits_for is not None:
-                raise HardwareError(f"the trials of this search wait for {built.waits_for}", hint="search there")
-            if built.variant is None and built.error is not None:
-                if not point:
-                    raise built.error  # the recipe as it is written is wrong
-                self.refused[str(dict(point))] = built.error.what
-                proposals.tell(choices, math.inf)
+            row, ident = self._row(built), self.trials.ident(built, self.objective.sizes)
+            same = row if ident is None else self._same.setdefault(ident, row)
+            if built.variant is None or same is not row:
+                why = row.why if same is row else f"it gives the same model as trial {same.number}"
+                self.refused.append({"point": point, "why": why})
+                proposals.tell(choices, math.inf if same is row else self._cost(self.rows[same.number - 1]))
                 continue
-            row = self._row(built)
+            if not self.rows and row.accuracies and (lacks := self.objective.accuracy.keys() - row.accuracies.keys()):
+                raise UsageError(f"`tune.subject_to` bounds {min(lacks)}, which could not be measured", [row.why])
             if row.state == "validated":
-                baseline = [each for each in self.rows if each.figures][:1]
-                [*_, row] = self._race([*baseline, row], cut=None if self.objective.figure == SIZE else CUT)
+                [*_, row] = self._race([*self._baseline, row], cut=None if self.objective.figure == SIZE else CUT)
             self.rows.append(row)
             proposals.tell(choices, self._cost(row))
             self.on_row(row)
         return self.result(self._finals())
 
-    def result(self, finals: Sequence[TrialRow] = ()) -> TuneResult:
-        """Return the result so far; without the last race, nothing is chosen."""
+    def result(self, finals: Sequence[TrialRow] = (), *, interrupted: bool = False) -> TuneResult:
+        """Return the result so far; without the last race, nothing is chosen. Its figures replace earlier ones."""
         chosen, why = self._choice(finals) if finals else (None, "")
+        number = None if chosen is None else chosen.number
+        raced = {row.number: row for row in finals}
+        rows = [raced.get(row.number, row) for row in self.rows]
         least = self.objective.accuracy.get("cosine")
-        notes = [each.of_others(least) for each in finals if each is chosen and each.mean_cosine is not None]
+        notes = [chosen.of_others(least)] if chosen is not None and least is not None and chosen.samples else []
+        if len(rows) == len(finals) == 1 < self.most and self.seconds < self.budget:
+            notes.append("nothing was left to search but the recipe as it is written")
         fewest = min((row.samples for row in self.rows if row.accuracies), default=ENOUGH_SAMPLES)
         if fewest < ENOUGH_SAMPLES:
             notes.append(f"validated on {fewest} samples: fewer than {ENOUGH_SAMPLES} say little about other inputs")
@@ -90,15 +91,21 @@ class Search:
             recipe=self.recipe,
             objective=str(self.objective),
             bounds=", ".join(f"{name} {bound}" for name, bound in self.objective.bounds.items()) or "no bounds",
-            trials=tuple(self.rows),
-            front=front(self.rows),
-            refused=self.refused,
-            finals=tuple(finals),
-            chosen=None if chosen is None else chosen.number,
+            trials=tuple(rows),
+            front=front(rows, number),
+            refused=tuple(self.refused),
+            finals=tuple(raced),
+            chosen=number,
             why=why,
             seconds=round(self.seconds, 3),
             notes=tuple(notes),
+            interrupted=interrupted,
         )
+
+    @property
+    def _baseline(self) -> list[TrialRow]:
+        """The first trial that was timed, with which all others are compared."""
+        return [row for row in self.rows if row.figures][:1]
 
     def _row(self, built: BuiltTrial) -> TrialRow:
         """Return the row of a trial that is not timed yet."""
@@ -108,7 +115,7 @@ class Search:
             number=len(self.rows) + 1,
             point=built.point,
             state="validated" if error is None else "missed" if isinstance(error, JudgementError) else "failed",
-            why="" if error is None else error.what,
+            why="" if error is None else "; ".join([error.what, *error.facts[:1]]),
             accuracies={} if accuracy is None else _accuracies(accuracy),
             mean_cosine=None if cosine is None else cosine.mean,
             samples=0 if accuracy is None else sum(accuracy.kinds.get(kind, 0) for kind in _SAMPLES),
@@ -117,14 +124,11 @@ class Search:
         )
 
     def _race(self, rows: Sequence[TrialRow], *, cut: float | None) -> list[TrialRow]:
-        """Return the rows with the figures of one race, of which the first row is the baseline.
-
-        The last row has the seconds of the race.
-        """
+        """Return the rows with the figures of one race with the first row; the last row has the seconds of the race."""
         by = {THROUGHPUT: ROWS_PER_S, SIZE: P50}.get(self.objective.figure, self.objective.figure)
         raced = self.trials.race([row.point for row in rows], sizes=self.objective.sizes, by=by, cut=cut)
         if raced.report is None or raced.record is None:
-            why = "" if raced.error is None else raced.error.what
+            why = "the race was not run" if raced.error is None else raced.error.what
             return [replace(row, state="failed", why=why) for row in rows]
         timed = [self._with_figures(row, each, by) for row, each in zip(rows, raced.report.rows, strict=True)]
         return [*timed[:-1], replace(timed[-1], seconds=timed[-1].seconds + self._count([raced.record]))]
@@ -136,9 +140,11 @@ class Search:
         times = {P50: raced.p50_ms, P95: raced.p95_ms, "p99_ms": raced.p99_ms, THROUGHPUT: raced.rows_per_s}
         lead = raced.leads.get(by)
         ratio, interval = (1.0, None) if lead is None else (lead.ratio, lead.interval)
-        row = replace(row, state="cut" if raced.was_cut else "validated", figures=times, lead=ratio, interval=interval)
+        state: Literal["cut", "validated"] = "cut" if raced.was_cut else "validated"
+        why = f"surely more than {CUT} x slower than the baseline" if raced.was_cut else ""
+        row = replace(row, state=state, why=why, figures=times, lead=ratio, interval=interval)
         over = self.objective.over(row)
-        why = ", ".join(f"{name} is {share:.0%} over its bound" for name, share in over.items())
+        why = ", ".join(f"{name} is {share:.1%} over {self.objective.bounds[name]}" for name, share in over.items())
         return replace(row, state="missed", why=why) if over else row
 
     def _count(self, records: Iterable[Record]) -> float:
@@ -157,10 +163,10 @@ class Search:
         return float(row.size or 0) if self.objective.figure == SIZE else 1 / (row.lead or 1)
 
     def _finals(self) -> list[TrialRow]:
-        """Time the best trials once more, all rounds, in turns with the recipe as it is written or else the best."""
+        """Time the best trials once more, all rounds, in turns with the baseline."""
         kept = sorted((row for row in self.rows if row.state in _KEPT), key=self._cost)
-        written = [row for row in kept if not row.point]
-        finalists = [*written, *(row for row in kept[:_FINALISTS] if row.point)]
+        baseline = self._baseline if kept else []
+        finalists = [*baseline, *(row for row in kept[:_FINALISTS] if row not in baseline)]
         return finalists if len(finalists) < 2 else self._race(finalists, cut=None)  # noqa: PLR2004  one has no rival
 
     def _choice(self, finals: Sequence[TrialRow]) -> tuple[TrialRow | None, str]:
@@ -183,10 +189,6 @@ class Search:
 
 def _accuracies(report: AccuracyReport) -> dict[str, float]:
     """Return the accuracies on which a search can have bounds, by the names of the bounds."""
-    measured = {
-        "cosine": None if report.cosine is None else report.cosine.worst,
-        "agreement": None if report.agreement is None else report.agreement.share,
-        "rank": None if report.rank is None else report.rank.worst,
-        "metric": None if report.metric is None else report.metric.value,
-    }
-    return {name: value for name, value in measured.items() if value is not None}
+    names = {"cosine": "worst", "agreement": "share", "rank": "worst", "metric": "value"}
+    measures = {name: getattr(report, name) for name in names}
+    return {name: getattr(each, names[name]) for name, each in measures.items() if each is not None}

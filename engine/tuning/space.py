@@ -52,10 +52,8 @@ class Space:
         return self.point(lambda name, _: choices.get(name, 0))
 
     def first(self) -> Iterator[Choices]:
-        """Yield the choices of each runtime and precision, with everything else as it is written.
-
-        So what `runtime: auto` would choose is always among the trials.
-        """
+        """Yield the choices of each runtime, then of each precision of each, with everything else as it is written."""
+        yield from self.neighbours({}, knobs.RUNTIME)
         for choices in self.neighbours({}, knobs.RUNTIME):
             yield from self.neighbours(choices, knobs.PRECISION)
 

@@ -35,7 +35,17 @@ def tune(project):
 
 
 @pytest.mark.slow
-def test_a_search_names_its_front_and_its_choice_writes_it_and_finds_all_of_it_again(tune, project):
+def test_a_search_of_one_trial_prints_it_beside_the_json_and_chooses_it(tune):
+    done = tune("{minimize: size, trials: 1}")("tune", "r.yaml", "--json", expect=0)
+    result = json.loads(done.stdout)
+    assert "trial 1: as written: cosine " in done.stderr
+    assert ([row["point"] for row in result["trials"]], result["chosen"], result["interrupted"]) == ([{}], 1, False)
+    assert not any("rule of three" in note for note in result["notes"]), "no bound on the cosine is asked for"
+
+
+@pytest.mark.slow
+@pytest.mark.whole("a search of one trial always runs")
+def test_a_search_names_its_front_and_its_choice_and_writes_it(tune, project):
     tune("{minimize: size, subject_to: {cosine: 0.5}, " + OVER + "}")
     done = project("tune", "r.yaml", "--write", "tuned.yaml", "--report", "page.html", expect=0)
     assert "trial 1: as written: cosine " in done.stdout
@@ -49,8 +59,16 @@ def test_a_search_names_its_front_and_its_choice_writes_it_and_finds_all_of_it_a
     assert re.search("^precision: int8$", written, re.MULTILINE)
     assert "tune:" not in written
     project("check", "tuned.yaml", expect=0)
-    again = json.loads(project("tune", "r.yaml", "--json", expect=0).stdout)
-    assert again["notes"][0] in done.stdout
+
+
+@pytest.mark.slow
+@pytest.mark.whole("a search of one trial always runs")
+def test_the_json_of_a_search_and_the_nearest_values_of_a_missed_bound(tune, project):
+    tune("{minimize: size, subject_to: {cosine: 0.5}, " + OVER + "}")
+    repeated = project("tune", "r.yaml", "--json", expect=0)
+    again = json.loads(repeated.stdout)
+    assert "trial 2: precision=int8: cosine " in repeated.stderr
+    assert again["notes"][0].startswith("cosine mean ")
     assert [row["point"] for row in again["trials"]] == [{}, {"precision": "int8"}]
     assert again["chosen"] == 2
     tune("{minimize: size, subject_to: {size: 100B}, " + OVER + "}")
@@ -73,10 +91,31 @@ def test_a_recipe_with_several_variants_needs_one_of_them(tune):
     assert "choose one: --only precision=fp32" in done.stderr
 
 
+WRONG_SIZES = [
+    ("{minimize: {p95_ms: {batch: 1, sequense: 16}}}", "the model has no axis `sequense`"),
+    ("{maximize: {throughput: {sequence: 12800}}}", "12800 tokens are more than the model has positions for"),
+]
+
+
+@pytest.mark.parametrize("command", ["check", "tune"])
+@pytest.mark.parametrize(("text", "what"), WRONG_SIZES, ids=["axis", "size"])
+def test_what_cannot_be_measured_is_refused_at_its_place_before_the_first_trial(tune, text, what, command):
+    done = tune(text)(command, "r.yaml", expect=2)
+    assert what in done.stderr
+    assert "r.yaml:6:" in done.stderr
+    assert "trial 1" not in done.stdout
+
+
+def test_an_empty_section_is_an_error_at_its_place(tune):
+    done = tune("")("tune", "r.yaml", expect=2)
+    assert "the section `tune` is missing or empty" in done.stderr
+    assert "r.yaml:6:" in done.stderr
+
+
 def test_a_recipe_without_the_section_says_what_to_add(project):
     (project.folder / "r.yaml").write_text(RECIPE, "utf-8")
     done = project("tune", "r.yaml", expect=2)
-    assert "the recipe has no section `tune`" in done.stderr
+    assert "the section `tune` is missing or empty" in done.stderr
     assert "add `tune: {minimize: " in done.stderr
 
 

@@ -28,6 +28,8 @@ WRONG = [
     ("{minimize: size, subject_to: {size: 40}}", "`tune.subject_to.size` is 40, a size without a unit", "40MiB"),
     ("{minimize: size, over: {precision: int8}}", "a list is meant", "write `precision: [int8]`"),
     ("{minimize: size, over: {target.runtim: [a]}}", "a field that no recipe has", "did you mean `target.runtime`?"),
+    ("{minimize: size, over: {precision: [fp32, int7]}}", "'int7'", "did you mean"),
+    ("{minimize: size, over: {target.runtime: [openvno]}}", "'openvno'", "did you mean `openvino`?"),
     ("{minimize: size, over: {validate.cosine: [1]}}", "which every trial has in common", "precision"),
 ]
 

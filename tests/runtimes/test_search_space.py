@@ -92,7 +92,7 @@ def test_each_value_of_each_knob_makes_a_plan(tmp_path, recipe, text):
 
 def test_the_runtime_comes_first_and_then_its_precisions_with_what_the_recipe_says_as_the_default(recipe):
     every = space(recipe("target: {runtime: openvino}\nprecision: int8\n"))
-    assert (every[0].field, every[0].values) == (knobs.RUNTIME, ("openvino", "inductor", "onnxruntime"))
+    assert (every[0].field, every[0].values) == (knobs.RUNTIME, ("openvino", "onnxruntime", "inductor"))
     precisions = {each.when[knobs.RUNTIME]: each.values for each in every if each.field == knobs.PRECISION}
     assert precisions == {
         ("openvino",): ("int8", "fp32", "bf16"),

@@ -30,11 +30,11 @@ def result(count, *, failed=0, figure="p95_ms", why="it leads by more than the n
         rows[index] = TrialRow(number=index + 1, point=points[index], seconds=3.0, **broken)
     whole = [each for each in rows if each.state == "validated"]
     best = max(whole, key=lambda each: each.lead, default=None)
-    finals = tuple(each for each in whole if each is best or each.number == 1)
+    finals = tuple(each.number for each in whole if each is best or each.number == 1)
     return TuneResult(
         recipe="recipes/<r>.yaml", objective=f"the smallest {figure} at batch 1, sequence 128", trials=tuple(rows),
-        bounds="cosine at least 0.99", front=front(whole), finals=finals, chosen=best and best.number, why=why,
-        seconds=754.0, notes=("only 20 samples were compared",),
+        bounds="cosine at least 0.99", front=front(whole, best and best.number), finals=finals,
+        chosen=best and best.number, why=why, seconds=754.0, notes=("only 20 samples were compared",),
     )  # fmt: skip
 
 

@@ -61,6 +61,9 @@ class ToyTrials:
         size = {"high": 400, "low": 100, "lowest": 50}[figures.precision]
         return self._built(point, "planned", error=error, records=records, accuracy=accuracy, size=size)
 
+    def ident(self, built, sizes):
+        """Each point is a model of its own."""
+
     def race(self, points, *, sizes, by, cut):
         every = [Figures(**point) for point in points]
         race = ToyRace(contestants=tuple(every), cut=cut)

@@ -1,6 +1,8 @@
 """The result of a search: the front, and words for what it says."""
 
-from engine.tuning.result import TrialRow, TuneResult, front
+import pytest
+
+from engine.tuning.result import TrialRow, TuneResult, front, in_words, shown
 
 
 def row(number, cosine, lead, size, **fields):
@@ -24,6 +26,39 @@ def test_a_result_is_read_back_from_its_json():
     assert TuneResult.from_json(result.to_json()) == result
 
 
-def test_the_rule_of_three_is_of_the_worst_sample_where_no_bound_is_asked_for():
-    said = row(1, 0.95, 1.0, 1, mean_cosine=0.99, samples=300).of_others(None)
-    assert said.endswith("at most 1.0% of other samples are expected below 0.95 (95 %, rule of three)")
+def test_the_json_of_a_search_has_the_same_fields_when_it_is_interrupted():
+    trials = {"recipe": "r", "objective": "o", "bounds": "b", "trials": (row(1, 1.0, 1.0, 4),), "front": (1,)}
+    stopped = TuneResult(**trials, interrupted=True).to_json()
+    ended = TuneResult(
+        **trials, chosen=1, why="best", notes=("few",), refused=({"point": {"a": 1}, "why": "no"},)
+    ).to_json()
+    assert stopped.keys() == ended.keys()
+    assert (stopped["chosen"], stopped["interrupted"], ended["interrupted"]) == (None, True, False)
+    assert ended["refused"] == [{"point": {"a": 1}, "why": "no"}]
+
+
+def test_the_chosen_trial_is_on_the_front_though_another_one_leads_it_by_noise():
+    rows = [row(1, 1.0, 1.0, 90), row(2, 1.0, 1.01, 90)]
+    assert front(rows) == (2,)
+    assert front(rows, 1) == (1, 2)
+
+
+def test_a_point_is_written_as_set_takes_it():
+    point = {"precision": "int8", "quantize.weights_only": True, "instance": [{"count": 2}], "tf32": None}
+    assert in_words(point) == 'precision=int8 quantize.weights_only=true instance=[{"count": 2}] tf32=null'
+    assert in_words({}) == "as written"
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "text"),
+    [
+        ("cosine", 0.99987654, "0.999877"),
+        ("cosine", 1 - 1.3e-7, "1 - 1.3e-07"),
+        ("cosine", 1.0, "1"),
+        ("throughput", 1234567.8, "1234568 rows/s"),
+        ("p95_ms", 2.34567, "2.346"),
+        ("size", 40_000_000, "40.0 MB"),
+    ],
+)
+def test_a_figure_has_enough_digits_no_exponent_and_its_unit_once(name, value, text):
+    assert shown(name, value) == text

@@ -64,6 +64,16 @@ def test_without_over_the_first_points_have_every_precision_of_several_runtimes(
     assert {"target.runtime": "openvino", "precision": "fp32"} in first
 
 
+def test_each_runtime_is_tried_before_its_precisions_and_those_of_auto_come_first(space):
+    offered, _ = space("{minimize: size}")
+    first = list(map(offered.point_of, offered.first()))
+    names = list(dict.fromkeys(point.get("target.runtime", "onnxruntime") for point in first))
+    assert len(names) > 2
+    assert names[:2] == ["onnxruntime", "openvino"]
+    of_runtimes = [point for point in first if "precision" not in point]
+    assert first[: len(names)] == of_runtimes[: len(names)]
+
+
 def test_only_a_search_for_throughput_chooses_rows_and_copies(space):
     fields = {}
     for tune in ("{minimize: size}", "{maximize: throughput}", "{maximize: {throughput: {batch: 2}}}"):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,8 +23,8 @@ def write(result: TuneResult, path: Path) -> None:
 
 
 def html(result: TuneResult, version: str) -> str:
-    """Return the page of a search. The picture shows trials of the last race by their figures there."""
-    rows = [result.row(each.number) for each in result.trials]
+    """Return the page of a search."""
+    rows = result.trials
     points = [_point(row, result.chosen) for row in rows if row.lead and row.accuracies]
     names = list(dict.fromkeys(name for row in rows for name in row.accuracies))
     kept = "cosine of the worst sample" if "cosine" in names else next(iter(names), "")
@@ -38,8 +37,7 @@ def html(result: TuneResult, version: str) -> str:
         seconds=fields["seconds"],
         scatter=page.scatter(points, "trial", ("time as a share of the first trial's", kept)),
         undrawn=len(rows) - len(points),
-        finals=_table("last race", result.finals, fields["finals"], result),
-        trials=_table("trials", result.trials, fields["trials"], result),
+        trials=_table(result, fields["trials"]),
         version=version,
     )
 
@@ -51,12 +49,12 @@ def _point(row: TrialRow, chosen: int | None) -> VariantPoint:
     return VariantPoint(f"trial {row.number}, {row.name}", time, 1 - row.loss, anchor, label)
 
 
-def _table(name: str, rows: Sequence[TrialRow], shown: Value, result: TuneResult) -> PageTable:
-    """Return a table of trials; `shown` are the same rows in `recipe tune --json`."""
+def _table(result: TuneResult, shown: Value) -> PageTable:
+    """Return the table of trials; `shown` are the same rows in `recipe tune --json`."""
+    rows, number = result.trials, Markup('<span id="trial-{0}">{0}</span>')
     figures, kept = ([each[field] for each in shown] for field in ("figures", "accuracies"))
-    is_whole = name == "trials"
-    number = Markup('<span id="trial-{0}">{0}</span>') if is_whole else Markup('<a href="#trial-{0}">{0}</a>')
-    marks = dict.fromkeys(result.front, "front") | {result.chosen: "chosen"}
+    marks = dict.fromkeys(result.finals, "last race") | dict.fromkeys(result.front, "front")
+    marks |= {result.chosen or 0: "chosen"}
     columns = [
         PageColumn("trial", [number.format(row.number) for row in rows]),
         PageColumn("mark", [marks.get(row.number, "") for row in rows]),
@@ -72,4 +70,4 @@ def _table(name: str, rows: Sequence[TrialRow], shown: Value, result: TuneResult
         numbers("took", "lasting", [each["seconds"] for each in shown]),
         PageColumn("why", [row.why for row in rows]),
     ]
-    return PageTable(name, columns, [row.number == result.chosen for row in rows], name if is_whole else "")
+    return PageTable("trials", columns, [row.number == result.chosen for row in rows], "trials")
