@@ -33,11 +33,6 @@ class Awaiting:
         self._next_look = 0.0
         self._ends = math.inf
 
-    @property
-    def is_open(self) -> bool:
-        """Whether a result is awaited, and time is left."""
-        return self._states.has(State.AWAITED) and time.monotonic() < self._ends
-
     def begin(self, ticket: Ticket, waits_for: Hardware) -> Iterator[Ending | Awaits]:
         """Await the result of a job that needs other hardware, or end the job if the build does not wait."""
         now, wait = time.monotonic(), self._options.wait
@@ -70,9 +65,10 @@ class Awaiting:
         self._next_look = time.monotonic() + self._pause
 
     def give_up(self) -> Sequence[Ending]:
-        """Wait no longer; return the ends of the jobs whose results have not come."""
+        """Wait no longer; return the ends of the jobs whose results have not come; none where the wait was over."""
+        awaited = self._states.of(State.AWAITED) if time.monotonic() < self._ends else []
         self._ends = 0.0
-        return [Ending(ticket, "waiting") for ticket in self._states.of(State.AWAITED)]
+        return [Ending(ticket, "waiting") for ticket in awaited]
 
     def arrival(self, ticket: Ticket, record: Record) -> Arrival | None:
         """Return how the result of an awaited job came, and look soon for the next; None for any other job."""

@@ -75,27 +75,15 @@ def conclude(
         if not (options.is_what_if or options.is_trial):
             yield from _withdrawn(tickets, options.place)
     if not options.is_trial:
-        _remember(tickets, lookup, before, options, interrupted=interrupted)
+        variants = [list(own) for _, own in groupby(tickets, key=lambda ticket: ticket.variant.name)]
+        for own in variants:
+            _keep_head(lookup, own, before[own[0].variant.name][0], is_what_if=options.is_what_if)
+        lookup.heads.save()
+        for own in variants:
+            other = before[own[0].variant.name][1]
+            if other or any(_ran(ticket) or _is_other(ticket) for ticket in own):
+                _add_to_history(lookup, own, other, is_interrupted=interrupted)
     yield _finished(tickets, lookup.store, options, began=began, interrupted=interrupted)
-
-
-def _remember(
-    tickets: Sequence[Ticket],
-    lookup: Lookup,
-    before: Mapping[str, tuple[Head, str]],
-    options: Options,
-    *,
-    interrupted: bool,
-) -> None:
-    """Write the heads and the history of all variants."""
-    variants = [list(own) for _, own in groupby(tickets, key=lambda ticket: ticket.variant.name)]
-    for own in variants:
-        _keep_head(lookup, own, before[own[0].variant.name][0], is_what_if=options.is_what_if)
-    lookup.heads.save()
-    for own in variants:
-        other = before[own[0].variant.name][1]
-        if other or any(_ran(ticket) or _is_other(ticket) for ticket in own):
-            _add_to_history(lookup, own, other, is_interrupted=interrupted)
 
 
 def _last_notices(store: Store) -> Iterator[Noticed]:

@@ -94,8 +94,8 @@ class _Build:
 
     def events_after_interruption(self) -> Generator[Event, None, None]:
         """End the build; or only its waiting, if nothing but other machines' results is left."""
-        if not self.states.has(*_WORKING) and self.awaiting.is_open:
-            yield from [self._end(each) for each in self.awaiting.give_up()]
+        if not self.states.has(*_WORKING) and (ends := self.awaiting.give_up()):
+            yield from [self._end(each) for each in ends]
             yield from self._work()
             return
         self.abandon()

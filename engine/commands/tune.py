@@ -66,7 +66,6 @@ def _search(arguments: argparse.Namespace) -> Search:
     """Return the search of the variant that is chosen. Raises UserError where it cannot begin."""
     from engine import api
     from engine.tuning.objective import Objective
-    from engine.tuning.racing import Races
     from engine.tuning.search import Search
     from engine.tuning.space import Space
     from engine.tuning.trials import VALIDATE, TrialBuilder
@@ -90,7 +89,7 @@ def _search(arguments: argparse.Namespace) -> Search:
     given: Reading = {**reading, "set": (*arguments.set, *bounds)}
     budget = recipe.tune.budget or math.inf
     most = recipe.tune.trials or (_TRIALS if math.isinf(budget) else math.inf)
-    trials = Races(TrialBuilder(path, lambda _: None, **given))
+    trials = TrialBuilder(path, lambda _: None, **given)
     return Search(variant.name, trials, Space.of(recipe, objective), objective, most, budget)
 
 

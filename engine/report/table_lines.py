@@ -66,7 +66,8 @@ def model_lines(bench: BenchReport) -> Iterator[str]:
         paused = _by_shape([_paused(row) for row in rows])
         speed = _by_shape([f"{row.rows_per_s:,.0f}" for row in rows if row.rows_per_s is not None])
         parts = [f"paused {paused}", *([f"{speed} rows/s"] if speed else []), *filter(None, [starts.get(model)])]
-        yield f"  {_name(rows[0])}: {'; '.join(parts)}"
+        name, via = rows[0].title, rows[0].via
+        yield f"  {name if via == IN_PROCESS else f'{name} {via}'}: {'; '.join(parts)}"
 
 
 def _paused(row: BenchRow) -> str:
@@ -74,10 +75,6 @@ def _paused(row: BenchRow) -> str:
         return "none: a call fills the turn"
     low, high = row.interval("paused_ms")
     return f"{row.paused_ms:.3f} ms ({low:.3f} to {high:.3f})"
-
-
-def _name(row: BenchRow) -> str:
-    return row.title if row.via == IN_PROCESS else f"{row.title} {row.via}"
 
 
 def _by_shape(values: Sequence[str]) -> str:

@@ -101,7 +101,7 @@ class Race(Step):
 
     def models_of(self) -> Mapping[str, str]:
         """Return the parameters of the contestants' models, with their places among the contestants."""
-        return {_parameter(number): str(number) for number in range(len(self.contestants))}
+        return {f"model_{number}": str(number) for number in range(len(self.contestants))}
 
     def tools_used(self) -> tuple[str, ...]:
         return _union(onnx_files.TOOLS, *(each.execution.tools for each in self.contestants))
@@ -124,7 +124,7 @@ class Race(Step):
         entrants: dict[int, Entrant] = {}
         absent: dict[int, Unmeasured] = {}
         for number, contestant in enumerate(self.contestants):
-            model = models[_parameter(number)]
+            model = models[f"model_{number}"]
             execution = contestant.execution.of_model(model)
             new = (contestant.new_tokens or tasks.MEASURED) if generates else None
             threads = contestant.threads or max(1, cpu.physical_cores() // contestant.instances)
@@ -148,10 +148,6 @@ class Race(Step):
             gpu="" if gpu is None else devices.chosen(gpu).name,
             rows=tuple(absent.get(number) or timed[number][0] for number in range(len(self.contestants))),
         )
-
-
-def _parameter(number: int) -> str:
-    return f"model_{number}"
 
 
 def _union(*groups: tuple[str, ...]) -> tuple[str, ...]:

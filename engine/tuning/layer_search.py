@@ -16,7 +16,6 @@ from engine.runtimes import registry
 from engine.text import lists
 from engine.tuning import bisection, suspects
 from engine.tuning.bisection import Kept
-from engine.tuning.racing import Races
 from engine.tuning.trials import BuiltTrial, Point, TrialBuilder
 
 if TYPE_CHECKING:
@@ -168,7 +167,7 @@ class LayerSearch:
             return {}
         names = self._ordered(kept)
         points = [self._point(kept), *(self._point(kept - {name}) for name in names)]
-        raced = Races(self._trials).race(points, sizes=bench_inputs.optima(self._recipe)[0], by=P50, cut=None)
+        raced = self._trials.race(points, sizes=bench_inputs.optima(self._recipe)[0], by=P50, cut=None)
         if raced.error is not None:
             note(f"not timed: {raced.error.what}")
         rows = zip(names, raced.report.rows[1:] if raced.report else (), strict=False)

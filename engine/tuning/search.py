@@ -18,9 +18,8 @@ if TYPE_CHECKING:
     from engine.kit.bench.report import Unmeasured
     from engine.store.record import Record
     from engine.tuning.objective import Objective
-    from engine.tuning.racing import Races
     from engine.tuning.space import Space
-    from engine.tuning.trials import BuiltTrial
+    from engine.tuning.trials import BuiltTrial, TrialBuilder
 
 CUT = 1.25
 """A trial that is surely so many times slower than the baseline is timed no further."""
@@ -37,7 +36,7 @@ class Search:
     """A search; `rows` are its trials so far."""
 
     recipe: str
-    trials: Races
+    trials: TrialBuilder
     space: Space
     objective: Objective
     most: float

@@ -6,7 +6,6 @@ from models import checkpoint
 from engine import api
 from engine.errors import JudgementError, RecipeError
 from engine.events import Ended, Event
-from engine.tuning.racing import Races
 from engine.tuning.trials import TrialBuilder
 
 RECIPE = "recipes/minilm_cpu.yaml"
@@ -65,12 +64,10 @@ def test_a_missed_bound_is_the_error_of_a_trial_that_still_has_its_figures(tiny)
 
 def test_points_with_one_model_and_one_way_to_call_it_have_one_ident(tiny):
     _, trials, _ = tiny
-    races = Races(trials)
 
     def ident(**point):
-        return races.ident(
-            trials.build({name.replace("__", "."): value for name, value in point.items()}), {"batch": 1}
-        )
+        built = trials.build({name.replace("__", "."): value for name, value in point.items()})
+        return trials.ident(built, {"batch": 1})
 
     alone = ident(precision="int8")
     assert alone is not None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from functools import cache
 from math import prod
 from typing import TYPE_CHECKING
 
@@ -35,10 +34,6 @@ _APART = "/WithoutBiases"
 """The end of the name of an operator whose bias is an operator of its own in the model, and no more in the kernel."""
 _FOLLOWERS = 3
 """The most operators behind a convolution that become part of it: a factor, a bias and the factor of its integers."""
-_PROBE = 128
-"""The number of inputs and of outputs of a small product."""
-_LARGE = 16
-"""Every sixteenth input is large, so that each block of inputs with one scale has a large one."""
 _NAMES = {"f32": "fp32", "f16": "fp16", "bf16": "bf16", "i8": "int8", "u8": "int8", "f64": "fp64"}
 
 
@@ -121,33 +116,14 @@ def _count(node: openvino.Node) -> int:
 def _precision(node: openvino.Node, kernels: Mapping[str, tuple[str, str]], floating: str) -> str:
     """Return the precision of the kernel that computes an operator; `floating` is that of floating-point kernels.
 
-    The kernel of a product with weights in int8 alone does not say whether it rounds activations to int8, too.
+    A kernel with weights in int8 alone does not say whether it rounds activations to int8, too.
     """
     if quantizer.has_stored_codes(node) and not _is_quantized(node.input_value(0)):
-        return f"{'int8' if _rounds_activations() else _NAMES.get(floating, floating)} with int8 weights"
+        return "int8 or floating point with int8 weights"
     kind, precision = kernels.get(_named(node, kernels), ("", floating))
     if kind == _FUSED:
         precision = "i8" if all(_is_quantized(node.input_value(i)) for i in range(2)) else floating
     return _NAMES.get(precision, precision)
-
-
-@cache
-def _rounds_activations() -> bool:
-    """Whether a product with weights in int8 alone multiplies integers here: activations beside large ones become 0."""
-    import numpy as np
-    import openvino
-    from openvino import opset13
-
-    activations = np.full((1, _PROBE), 1e-4, np.float32)
-    activations[0, ::_LARGE] = 1.0
-    codes = np.ones((_PROBE, _PROBE), np.uint8)
-    codes[:, ::_LARGE] = 0
-    scale = opset13.constant(np.ones((_PROBE, 1), np.float32))
-    weights = opset13.multiply(opset13.convert(opset13.constant(codes), "f32"), scale)
-    given = opset13.parameter([1, _PROBE], openvino.Type.f32, name="x")
-    product = opset13.matmul(given, weights, transpose_a=False, transpose_b=True)
-    model = openvino.Model([product], [given])
-    return not np.any(compiled.compiled(model, threads=1)([activations])[0] > 0)
 
 
 def _named(node: openvino.Node, kernels: Mapping[str, tuple[str, str]]) -> str:
