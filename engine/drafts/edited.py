@@ -18,6 +18,7 @@ from engine.recipe.node import Node, merged, plain, put, without
 from engine.recipe.overrides import ONLY, SET, assignments, same, texts
 from engine.recipe.yaml_text import parse
 from engine.store import disk
+from engine.system import regular
 from engine.text import lists
 from engine.text.places import Text
 
@@ -86,7 +87,7 @@ def refuse_place(place: Path, recipe: Path, allow: Sequence[Path] = ()) -> None:
         raise UsageError(f"{recipe} has a matrix, and one variant is written", hint="write another file")
     if is_own or not os.path.lexists(place):
         return
-    if not place.is_file() or not _OURS.match(place.read_bytes()[:1000].decode("utf-8", "replace").lstrip(_BOM)):
+    if not place.is_file() or not _OURS.match(regular.read(place)[:1000].decode("utf-8", "replace").lstrip(_BOM)):
         raise UsageError(f"{place} exists, and no search has written it", hint="write another file")
 
 
@@ -95,7 +96,7 @@ def write(text: str, place: Path, recipe: Path, allow: Sequence[Path] = ()) -> N
     refuse_place(place, recipe, allow)
     place = Path(os.path.realpath(place))
     try:
-        begins = codecs.BOM_UTF8 if recipe.read_bytes().startswith(codecs.BOM_UTF8) else b""
+        begins = codecs.BOM_UTF8 if regular.read(recipe).startswith(codecs.BOM_UTF8) else b""
         disk.replace(place, begins + text.encode(), fresh=place.with_name(f".{place.name}.{os.getpid()}"))
     except OSError as error:
         raise UsageError(f"{place} cannot be written: {error.strerror}", hint="write another file") from None

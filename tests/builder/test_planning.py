@@ -29,7 +29,7 @@ def project(tmp_path, monkeypatch):
 @pytest.fixture
 def no_jobs(monkeypatch):
     """Let builds end at once, as if all jobs had been cached."""
-    monkeypatch.setattr(api, "run", lambda *_: iter([Finished("up to date", 0.0, Exit.OK, {})]))
+    monkeypatch.setattr(api, "run", lambda *_: (each for each in [Finished("up to date", 0.0, Exit.OK, {})]))
 
 
 def paths(project):

@@ -41,6 +41,8 @@ def test_two_planted_layers_are_found_and_the_written_recipe_is_already_built(tm
     [block] = documents.run_by(__file__)
     [(command, shown)] = block.transcript()
     assert command == "recipe bisect net.yaml --write kept.yaml"
+    if importlib.util.find_spec("polygraphy") is None:  # then layers are tried in the order of the graph
+        shown = shown.replace("5 builds", "14 builds")
     assert documents.difference(shown, done.stdout) == ""
     assert [row.split()[0] for row in done.stdout.splitlines()[2:]] == names([5, 17])
     text = (tmp_path / "kept.yaml").read_text()

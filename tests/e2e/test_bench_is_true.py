@@ -55,7 +55,8 @@ def ratio(runner, inputs, call, *, most, clock=time.perf_counter):
     while True:
         for turn in range(8):
             other = independent(call, count, clock) if turn % 2 else None
-            [[bench]] = interleaving.measure([contender], inputs, budget, clock=clock)
+            [timed] = interleaving.measure([contender], inputs, budget, clock=clock)
+            [bench] = timed.hot
             count = len(bench)
             ratios.append(float(np.median(bench)) / (other or independent(call, count, clock)))
         medians = np.median(draws.choice(ratios, (RESAMPLES, len(ratios))), axis=1)

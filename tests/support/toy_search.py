@@ -21,9 +21,9 @@ from engine.kit.bench.race import P50, P95, ROWS_PER_S, RaceReport, RaceRow
 from engine.kit.bench.stats import Lead
 from engine.runtimes.knobs import Knob
 from engine.tuning.objective import Objective
-from engine.tuning.racing import Raced
 from engine.tuning.search import Search
 from engine.tuning.space import Space
+from engine.tuning.trials import Raced
 
 SPACE = Space((
     Knob("runtime", ("slow", "quick"), written=True),

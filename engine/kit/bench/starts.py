@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from multiprocessing import get_context
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from engine.errors import StepError
 from engine.kit.bench.report import ModelStart
@@ -85,7 +85,7 @@ def _forked(model: StartedModel, inputs: Sequence[Tensors], caches: str, seconds
     except EOFError:
         figures = None
     finally:
-        processes.end(cast("int", child.pid))
+        child.kill()
         child.join()
         answers.close()
     return figures or {"reason": f"its process ended with the exit code {child.exitcode}"}
