@@ -5,9 +5,8 @@ from __future__ import annotations
 import contextlib
 import importlib
 import json
-import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import chain, zip_longest
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -20,7 +19,7 @@ from engine.kit.bench.contenders import BuiltModel, of_checkpoint
 from engine.kit.bench.interleaving import Budget, Contender, TimedRow
 from engine.kit.bench.report import BenchReport, ModelStart, ServerReport, in_words
 from engine.kit.bench.sample_report import SampleLengths
-from engine.kit.bench.starts import StartedModel
+from engine.kit.bench.starts import NamedLoad, StartedModel
 from engine.kit.inputs import bench_inputs
 from engine.kit.onnx import graphs, onnx_files
 from engine.kit.triton.serving import Serving
@@ -40,12 +39,10 @@ from engine.step import Hardware, Section, Source, Step, StepError, TypedReport
 from engine.text import lists
 
 if TYPE_CHECKING:
-    import numpy as np
     import onnx
 
     from engine.kit.bench.sample_rows import SampleRows
     from engine.recipe.schema import Recipe
-    from engine.runtimes.runner import Runner
 
 Axes = Mapping[str, int | str]
 """The size of each axis of a shape; "samples" for the axis whose sizes are the lengths of the samples."""
@@ -256,7 +253,7 @@ class Bench(Step):
                     lengths.append(its)
                 else:
                     sizes = {axis: int(size) for axis, size in axes.items()}
-                    inputs = _inputs(graph, sizes, values, new)
+                    inputs = bench_inputs.of_call(graph, sizes, values, new)
                     fit, unable = contenders_of.able(contenders, inputs, sizes)
                     unmeasured += unable
                     if graphed is not None:
@@ -302,31 +299,18 @@ class Bench(Step):
     def _started(
         self,
         built: BuiltModel,
-        loads: Sequence[tuple[str, Callable[[], Runner]]],
+        loads: Sequence[NamedLoad],
         graph: onnx.ModelProto,
         shapes: Sequence[Axes],
         scratch: Path,
     ) -> tuple[ModelStart, ...]:
         """Start each model in a process of its own, before this process loads one: at the first and largest shape."""
-        sized = [
-            ({axis: int(size) for axis, size in axes.items()}, values)
-            for axes, values in zip_longest(shapes, self.values)
-            if OF_SAMPLES not in axes.values()
-        ]
-        if not sized:
-            return ()  # a start at the lengths of samples would be one at an arbitrary length
-        largest = max(sized, key=lambda each: math.prod(each[0].values()))
-        inputs = [_inputs(graph, *each, built.new_tokens) for each in sized[:1] + [largest] * (largest != sized[0])]
-        library = image_input.library(self.images)
+        new, library = built.new_tokens, image_input.library(self.images)
+        inputs = [bench_inputs.of_call(graph, *each, new) for each in starts.extremes(shapes, self.values)]
         of_rivals = {rival.name: registry.find(rival.runtime).rival_tools(library=library) for rival in self.against}
-        generates = built.new_tokens is not None
-        models = [
-            StartedModel(
-                name=built.name, load=built.runner, tools=self.execution.tools, ours=True, generates=generates
-            ),
-            *(StartedModel(name=name, load=load, tools=of_rivals[name], generates=generates) for name, load in loads),
-        ]
-        return starts.measured(models, inputs, scratch)
+        ours = StartedModel(built.name, built.runner, self.execution.tools, ours=True, generates=new is not None)
+        rivals = [StartedModel(name, load, of_rivals[name], generates=new is not None) for name, load in loads]
+        return starts.measured([ours, *rivals], inputs, scratch) if inputs else ()
 
     def _rows_of_tokens(self, samples: Path | None, tokenizer: Path, graph: onnx.ModelProto) -> SampleRows:
         if samples is None:
@@ -363,10 +347,3 @@ class Bench(Step):
         )
         contenders, report = stack.enter_context(started)
         return contenders, report
-
-
-def _inputs(
-    graph: onnx.ModelProto, sizes: Mapping[str, int], values: Mapping[str, tuple[int, ...]] | None, new: int | None
-) -> dict[str, np.ndarray]:
-    """Return the inputs of a call; `new` is the number of tokens that the call generates, None for no such call."""
-    return bench_inputs.draw(graph, sizes, values) if new is None else bench_inputs.prompts(graph, sizes)

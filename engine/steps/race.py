@@ -157,7 +157,7 @@ def _union(*groups: tuple[str, ...]) -> tuple[str, ...]:
 def _entrant(contestant: Contestant, built: BuiltModel, graph: onnx.ModelProto) -> Entrant:
     """Return a contestant with its model loaded. Raises an error if it cannot run."""
     axes, values = contestant.axes, contestant.values
-    inputs = bench_inputs.draw(graph, axes, values) if built.new_tokens is None else bench_inputs.prompts(graph, axes)
+    inputs = bench_inputs.of_call(graph, axes, values, built.new_tokens)
 
     def copy() -> Contender:
         contender = Contender.in_process(built.runner())

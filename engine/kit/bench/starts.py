@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import math
 import os
 import resource
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from multiprocessing import get_context
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -17,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from engine.errors import StepError
 from engine.kit.bench.report import ModelStart
+from engine.recipe.fields import OF_SAMPLES
 from engine.runtimes.runner import Runner
 from engine.system import processes
 from engine.text import reasons
@@ -27,7 +30,10 @@ if TYPE_CHECKING:
     import numpy as np
 
     Tensors = Mapping[str, np.ndarray]
+    Values = Mapping[str, tuple[int, ...]]
 
+NamedLoad = tuple[str, Callable[[], Runner]]
+"""The name of a model, and the function that loads it."""
 SECONDS = 20.0
 """The time limit of one start: a model that is compiled for minutes is not waited for twice."""
 _CACHES = "XDG_CACHE_HOME"
@@ -35,7 +41,7 @@ _CACHES = "XDG_CACHE_HOME"
 _UNIT = 1 if sys.platform == "darwin" else processes.KIB  # getrusage(2)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class StartedModel:
     """A model that is started: its name, the function that loads it, and the tools that its process imports before."""
 
@@ -52,6 +58,22 @@ class StartedModel:
             runner.prepare(inputs)()
         else:
             runner.run(inputs)
+
+
+def extremes(
+    shapes: Sequence[Mapping[str, int | str]], values: Sequence[Values]
+) -> list[tuple[dict[str, int], Values | None]]:
+    """Return the first and the largest shape that has numbers alone, each with its values of inputs.
+
+    Nothing is returned where all shapes stand for lengths of samples: one of these lengths would be arbitrary.
+    """
+    sized = [
+        ({axis: int(size) for axis, size in axes.items()}, its)
+        for axes, its in zip_longest(shapes, values)
+        if OF_SAMPLES not in axes.values()
+    ]
+    largest = [max(sized, key=lambda each: math.prod(each[0].values()))] if sized else []
+    return sized[:1] + [each for each in largest if each != sized[0]]
 
 
 def measured(

@@ -143,3 +143,10 @@ def usual_shape(graph: onnx.ModelProto, checkpoint: Path | None, *, new_tokens: 
         longest = None if checkpoint is None else checkpoints.max_sequence(checkpoint)
         return usual_prompt({}, None if longest is None else max(1, longest - new_tokens))
     return {axis: extent.opt for profile in usual_profiles(graph, checkpoint) for axis, extent in profile.items()}
+
+
+def of_call(
+    graph: onnx.ModelProto, sizes: Mapping[str, int], values: Mapping[str, tuple[int, ...]] | None, new: int | None
+) -> dict[str, np.ndarray]:
+    """Return the inputs of a call; `new` is the number of tokens that the call generates, None for no such call."""
+    return draw(graph, sizes, values) if new is None else prompts(graph, sizes)
