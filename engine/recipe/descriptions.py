@@ -230,14 +230,6 @@ FIELDS: Mapping[str, Mapping[str, FieldMeaning]] = {
         "mean": _about("What is subtracted from each channel, or from all.", [0.485, 0.456, 0.406]),
         "std": _about("By what each channel is divided, or all.", [0.229, 0.224, 0.225]),
     },
-    "Sides": {
-        "height": _about("The pixels of the height.", 224),
-        "width": _about("The pixels of the width.", 320),
-    },
-    "Edges": {
-        "shortest_edge": _about("The pixels of the shorter side.", 800),
-        "longest_edge": _about("The most pixels of the longer side; the shorter side becomes smaller for it.", 1333),
-    },
     "PolicySection": {
         "licenses": _about("The SPDX ids of the licences that model and tokenizer may have.", ["apache-2.0", "mit"])
     },

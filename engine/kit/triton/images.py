@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from engine.kit import images
 from engine.kit.checkpoints import checkpoint as checkpoints
-from engine.kit.images import settings
+from engine.kit.images import preparation, settings
 from engine.kit.triton import parts, served
 from engine.kit.triton.config import Config, Signature
 from engine.kit.triton.parts import Part
@@ -31,5 +30,5 @@ def part(name: str, model: Config, signature: Signature, serving: Serving, check
         return None
     return parts.python(
         name, model, takes=[_FILE], gives=parts.tensors(model.input, model), work=served.IMAGE, settings=prepared,
-        files={images.PREPARATION: images.code()}, needs=("pillow",),
+        files={"preparation.py": Path(preparation.__file__).read_bytes()}, needs=("pillow",),
     )  # fmt: skip
