@@ -47,23 +47,25 @@ class Preparation:
         """
         import numpy as np
 
-        decoded = [self.decoded(file) for file in files]
-        images = [np.atleast_3d(np.asarray(self.cropped(self.resized(each)))) for each in decoded]
-        height, width = self._shape({image.shape[:2] for image in images})
+        images, sizes = [], []
+        for image in map(self.decoded, files):  # one at a time: a large file needs memory only until it is resized
+            sizes.append((image.height, image.width))
+            images.append(np.atleast_3d(np.asarray(self.cropped(self.resized(image)))))
+        height, width = self._shape({pixels.shape[:2] for pixels in images})
         output = np.zeros((len(images), len(self.channels), height, width), self.values.dtype)
         mask = np.zeros((len(images), height, width), np.int64)
-        for row, image in enumerate(images):
-            tall, wide = image.shape[:2]
+        for row, pixels in enumerate(images):
+            tall, wide = pixels.shape[:2]
             mask[row, :tall, :wide] = 1
             for channel, own in enumerate(self.channels):
-                output[row, channel, :tall, :wide] = self.values[channel][image[..., own]]
+                output[row, channel, :tall, :wide] = self.values[channel][pixels[..., own]]
         if self.settings["last"]:
             output = np.ascontiguousarray(output.transpose(0, 2, 3, 1))
         tensors = {self.settings["output"]: output}
         if self.settings["mask"]:
             tensors[self.settings["mask"]] = mask
         if self.settings["sizes"]:
-            tensors["image_sizes"] = np.array([(each.height, each.width) for each in decoded], np.int64).reshape(-1, 2)
+            tensors["image_sizes"] = np.array(sizes, np.int64).reshape(-1, 2)
         return tensors
 
     def decoded(self, file: bytes) -> Any:
