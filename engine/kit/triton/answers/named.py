@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from engine.kit.triton import served
 from engine.kit.triton.answers import scores
 from engine.kit.triton.images import SIZES
-from engine.recipe.image_input import Images
+from engine.recipe import image_input
 from engine.recipe.postprocessing import Boxes, Postprocess
 from engine.tasks import answer
 from engine.tasks.answer import Answer, AnswerTensor, Unfit
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 _OUTPUTS = ("boxes", "scores", "labels")
 _BEFORE = {"yolov8": 4, "yolov5": 5, "separate": 0}
 """How many numbers of a box stand before the scores of its classes, in the output with these scores."""
+_IMAGE_AXES = 4
 _LABELS = AnswerTensor("labels", "TYPE_STRING", (-1,))
 _SCORES = AnswerTensor("scores", "TYPE_FP32", (-1,))
 
@@ -33,16 +34,18 @@ def make(
     signature: Signature,
     *,
     names: Sequence[str],
-    images: Images | None,
+    preprocess: Mapping[str, Any],
 ) -> Answer:
     """Return the post-processing that a recipe names; `names` are those of the classes, where the recipe has them.
 
-    `model` is the ONNX file, or the checkpoint with it. Raises Unfit where the model's outputs do not suit it.
+    `model` is the ONNX file, or the checkpoint with it; `preprocess` is the recipe's section. Raises Unfit where the
+    model's outputs do not suit it.
     """
+    fit = preprocess.get("fit", "crop" if "crop" in preprocess else "stretch")
     if not isinstance(named, str):
-        return _boxes(named.boxes, signature, names, images)
+        return _boxes(named.boxes, signature, names, {"fit": fit, "size": _prepared_size(signature, preprocess)})
     if named == "argmax":
-        return _best(signature, names, images)
+        return _best(signature, names, whole=fit == "stretch")
     logits, renamed = answer.output(signature, "logits", axes=2)
     scores.refuse_activated(model, logits.name, axes=2)
     settings = {"labels": _named(names, logits.shape[1]), "scores": named}
@@ -51,32 +54,41 @@ def make(
     )  # fmt: skip
 
 
-def _best(signature: Signature, names: Sequence[str], images: Images | None) -> Answer:
+def _best(signature: Signature, names: Sequence[str], *, whole: bool) -> Answer:
     """Return the mask for scores [rows, classes, height, width], and the label for the number of each row's class."""
     [output, *others] = signature.outputs.values()
     if not others and "int" in output.dtype and output.shape[1:] in ((), (1,)):
         settings = {"labels": _named(names, None), "scores": "number"}
         return Answer(served.CLASSIFY, ("logits",), (_LABELS,), ("labels",), settings, {output.name: "logits"})
-    logits, renamed = answer.output(signature, "logits", axes=4)
-    if images is None or images.fit != "stretch":
+    logits, renamed = answer.output(signature, "logits", axes=_IMAGE_AXES)
+    if not whole:
         raise Unfit("a mask has the size of the whole file: say preprocess.fit: stretch")
     gives, settings = (AnswerTensor("mask", "TYPE_STRING", (1,)), _LABELS), {"labels": _named(names, logits.shape[1])}
     return Answer(served.MASK, ("logits", SIZES), gives, ("mask", "labels"), settings, renamed, needs=("pillow",))
 
 
-def _boxes(section: Boxes, signature: Signature, names: Sequence[str], images: Images | None) -> Answer:
-    if images is None or images.size is None:
-        raise Unfit("the size of a prepared image is not known: preprocess.size says it")
+def _boxes(section: Boxes, signature: Signature, names: Sequence[str], prepared: Mapping[str, Any]) -> Answer:
     outputs = _outputs(section, signature)
     numbers = outputs[-1].shape[1 if section.layout == "yolov8" else -1]
     count = numbers - _BEFORE[section.layout] if isinstance(numbers, int) and len(outputs) < len(_OUTPUTS) else None
     own = {each.name: f"own_{name}" for each, name in zip(outputs, _OUTPUTS, strict=False)}
     settings = {
         **section.model_dump(exclude={"outputs"}), "takes": list(own.values()), "labels": _named(names, count),
-        "fit": images.fit, "size": list(images.size),
+        **prepared,
     }  # fmt: skip
     gives = (_LABELS, _SCORES, AnswerTensor("boxes", "TYPE_FP32", (-1, 4)))
     return Answer(served.NMS, (*own.values(), SIZES), gives, tuple(each.name for each in gives), settings, own)
+
+
+def _prepared_size(signature: Signature, preprocess: Mapping[str, Any]) -> list[int]:
+    """Return the height and width of a prepared image. Raises Unfit where each image may have its own."""
+    images = image_input.of(preprocess, ())
+    shapes = [each.shape for each in signature.inputs.values() if len(each.shape) == _IMAGE_AXES]
+    own = shapes[0][1:3] if images.layout == "NHWC" else shapes[0][2:]
+    size = [side for side in images.size or own if isinstance(side, int)]
+    if len(size) < len(own):
+        raise Unfit("the size of a prepared image is not known: say preprocess.size")
+    return size
 
 
 def _outputs(section: Boxes, signature: Signature) -> list[Input]:
