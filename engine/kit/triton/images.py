@@ -15,6 +15,8 @@ from engine.kit.triton.serving import Serving
 from engine.runtimes.triton_tensors import IMAGE
 from engine.tasks import AnswerTensor
 
+SIZES = "image_sizes"
+"""The output with the height and the width of each upright image file, [rows, 2]."""
 _FILE = AnswerTensor(IMAGE, "TYPE_STRING", (1,))
 """The input of the ensemble: the bytes of an image file, in any format that Pillow reads."""
 _MODES = {1: "L", 3: "RGB"}
