@@ -91,7 +91,9 @@ FIELDS: Mapping[str, Mapping[str, FieldMeaning]] = {
             "The name of a prompt of a sentence-transformers model, which is put in front of each text.", "query"
         ),
         "truncate_dim": _about("How many numbers of a sentence embedding are kept. By default as the model says.", 256),
-        "labels": _about("The names of the classes of an .onnx file, or a zero-shot classifier's texts.", ["cat", "dog"]),
+        "labels": _about(
+            "The names of the classes of an .onnx file, or a zero-shot classifier's texts.", ["cat", "dog"]
+        ),
         "trust_remote_code": _about("Not supported: code of a model never runs."),
     },
     "Target": {

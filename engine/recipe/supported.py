@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from engine import tasks
-from engine.recipe.postprocessing import ToBoxes
 from engine.recipe.schema import ModelSection, Recipe
 from engine.runtimes import recipes, registry
 from engine.runtimes.support import Unsupported
@@ -59,8 +58,7 @@ def _of_images() -> str:
     return f"a model of images: task: {names}; or an .onnx file that takes images"
 
 
-def _chooses_texts(model: ModelSection) -> bool:
-    """Tell whether a model chooses a text for an image: its classes are the texts of a request."""
+def _is_of_both(model: ModelSection) -> bool:
     task = tasks.known(model.task)
     return task is not None and task.takes_images and task.takes_texts
 
@@ -89,9 +87,7 @@ _ROWS: tuple[Row, ...] = (
     ("preprocess", lambda r: r.preprocess and r.images is None, "preparing images for this model", _of_images),
     ("postprocess", lambda r: r.postprocess and not r.model.is_onnx_file, "another answer of a checkpoint",
      "a task, which has its own answer, or an .onnx file"),
-    ("postprocess.boxes", lambda r: isinstance(r.postprocess, ToBoxes) and r.images is None, "boxes of no images",
-     "preprocess, which says how an image becomes the model's input"),
-    ("model.labels", lambda r: r.model.labels and not (r.model.is_onnx_file or _chooses_texts(r.model)),
+    ("model.labels", lambda r: r.model.labels and not r.model.is_onnx_file and not _is_of_both(r.model),
      "other names of a checkpoint's classes", "id2label in the checkpoint's config.json"),
     ("bench.via", lambda r: recipes.served(r) and tasks.generates(r.model.task),
      "measuring generated text through a server", "via: [in-process]"),

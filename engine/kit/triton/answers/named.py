@@ -43,7 +43,7 @@ def make(
     """
     fit = preprocess.get("fit", "crop" if "crop" in preprocess else "stretch")
     if not isinstance(named, str):
-        return _boxes(named.boxes, signature, names, {"fit": fit, "size": _prepared_size(signature, preprocess)})
+        return _boxes(named.boxes, signature, names, fit, image_input.of(preprocess, ()).size)
     if named == "argmax":
         return _best(signature, names, whole=fit == "stretch")
     logits, renamed = answer.output(signature, "logits", axes=2)
@@ -67,28 +67,21 @@ def _best(signature: Signature, names: Sequence[str], *, whole: bool) -> Answer:
     return Answer(served.MASK, ("logits", SIZES), gives, ("mask", "labels"), settings, renamed, needs=("pillow",))
 
 
-def _boxes(section: Boxes, signature: Signature, names: Sequence[str], prepared: Mapping[str, Any]) -> Answer:
+def _boxes(
+    section: Boxes, signature: Signature, names: Sequence[str], fit: str, size: tuple[int, int] | None
+) -> Answer:
+    if size is None:
+        raise Unfit("the size of a prepared image is not known: say preprocess.size")
     outputs = _outputs(section, signature)
     numbers = outputs[-1].shape[1 if section.layout == "yolov8" else -1]
     count = numbers - _BEFORE[section.layout] if isinstance(numbers, int) and len(outputs) < len(_OUTPUTS) else None
     own = {each.name: f"own_{name}" for each, name in zip(outputs, _OUTPUTS, strict=False)}
     settings = {
         **section.model_dump(exclude={"outputs"}), "takes": list(own.values()), "labels": _named(names, count),
-        **prepared,
+        "fit": fit, "size": list(size),
     }  # fmt: skip
     gives = (_LABELS, _SCORES, AnswerTensor("boxes", "TYPE_FP32", (-1, 4)))
-    return Answer(served.NMS, (*own.values(), SIZES), gives, tuple(each.name for each in gives), settings, own)
-
-
-def _prepared_size(signature: Signature, preprocess: Mapping[str, Any]) -> list[int]:
-    """Return the height and width of a prepared image. Raises Unfit where each image may have its own."""
-    images = image_input.of(preprocess, ())
-    shapes = [each.shape for each in signature.inputs.values() if len(each.shape) == _IMAGE_AXES]
-    own = shapes[0][1:3] if images.layout == "NHWC" else shapes[0][2:]
-    size = [side for side in images.size or own if isinstance(side, int)]
-    if len(size) < len(own):
-        raise Unfit("the size of a prepared image is not known: say preprocess.size")
-    return size
+    return Answer(served.BOXES, (*own.values(), SIZES), gives, tuple(each.name for each in gives), settings, own)
 
 
 def _outputs(section: Boxes, signature: Signature) -> list[Input]:
