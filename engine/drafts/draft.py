@@ -12,8 +12,8 @@ from typing import Any
 SCHEMA = "recipe.schema.json"
 """The name of the file beside a recipe that holds the JSON Schema for editors."""
 ORDER = (
-    "name", "model", "target", "precision", "quantize", "calibrate", "preprocess", "profiles", "generate",
-    "validate", "bench", "package",
+    "name", "model", "target", "precision", "quantize", "calibrate", "preprocess", "postprocess", "profiles",
+    "generate", "validate", "bench", "package",
 )  # fmt: skip
 """The sections of a recipe in the order in which they are written."""
 _WIDTH = 110
@@ -37,10 +37,10 @@ class Unmapped:
 
 @dataclass(frozen=True)
 class SampleFile:
-    """A file of samples: its name beside the recipe, and its content."""
+    """A file or a folder of samples: its name beside the recipe, and its content, of a folder by the names of files."""
 
     name: str
-    content: bytes
+    content: bytes | Mapping[str, bytes]
 
 
 @dataclass
