@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import io
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -19,23 +18,21 @@ class Preparation:
     Settings, all of them JSON:
     - `output`, `dtype`: name and type of the tensor; `last`: whether the channels are its last axis; `shape`: its
       height and width, None for any.
-    - `mode`: RGB or L; `reversed`: whether the channels become BGR; `upright`: whether EXIF rotation is obeyed.
-    - `resize`: how the new size is computed, see `resized`; None keeps the size. `resample`: the number of Pillow's
-      filter.
-    - `crop`: height and width of the centre that is kept; a smaller image gets a border of `fill`, a number for each
-      channel. `half_even`: how the place of the crop is rounded, True as timm does, False (down) as transformers does.
-    - `scale`, and `normalize`, pairs of mean and deviation that are applied in turn, each with a number a channel.
-    - `pad`: "batch" pads at the bottom and on the right to the largest image, [height, width] to that size; a number
-      pads on all sides to its next multiple; None pads nothing.
+    - `mode`: RGB or L; `reversed`: whether RGB becomes BGR; `upright`: whether EXIF rotation is obeyed.
+    - `resize`: how the new size is computed, see `resized`; None keeps the size. `resample`: Pillow's filter.
+    - `crop`: [height, width] of the centre that is kept; a smaller image gets a border of `fill`, a number a channel.
+      `half_even`: how the place of the crop is rounded, as torchvision and timm do, or down, as transformers does.
+    - `scale`, and then `normalize`: pairs of mean and deviation, each with a number a channel.
+    - `pad`: "batch" pads at the bottom and on the right to the largest image, [height, width] to that size.
     - `mask`: the name of the tensor that has 1 where an image is and 0 where it is padded; None for no such tensor.
-    - `sizes`: whether `tensors` also returns `image_sizes`.
-    - `most_pixels`: the most pixels of a file, `MOST_PIXELS` where the setting is left out.
+    - `sizes`: whether `tensors` also returns `image_sizes`. `most_pixels`: a limit instead of `MOST_PIXELS`.
     """
 
     def __init__(self, settings: Mapping[str, Any]) -> None:
         from PIL import Image
 
-        Image.init()  # Pillow's own first use of it is no affair of several threads
+        Image.init()  # not at the first file, which several threads may bring
+        self.formats = [name for name in Image.ID if name != "EPS"]  # PostScript is a program, for Ghostscript
         self.settings = settings
         self.most = settings.get("most_pixels", MOST_PIXELS)
         self.channels = [2, 1, 0] if settings["reversed"] else list(range(len(settings["mode"])))
@@ -54,26 +51,23 @@ class Preparation:
         import numpy as np
 
         decoded = [self.decoded(file) for file in files]
-        images = [np.asarray(self.cut(self.resized(each))) for each in decoded]
-        height, width = self._shape([image.shape[:2] for image in images])
+        images = [np.atleast_3d(np.asarray(self.cropped(self.resized(each)))) for each in decoded]
+        height, width = self._shape({image.shape[:2] for image in images})
         output = np.zeros((len(images), len(self.channels), height, width), self.values.dtype)
         mask = np.zeros((len(images), height, width), np.int64)
-        centred = isinstance(self.settings["pad"], int)
         for row, image in enumerate(images):
-            top, left = ((height - image.shape[0]) // 2, (width - image.shape[1]) // 2) if centred else (0, 0)
-            place = (row, slice(top, top + image.shape[0]), slice(left, left + image.shape[1]))
-            mask[place] = 1
+            tall, wide = image.shape[:2]
+            mask[row, :tall, :wide] = 1
             for channel, own in enumerate(self.channels):
-                plane = image[..., own] if image.ndim > 2 else image  # noqa: PLR2004 - a grey image has two axes
-                output[row, channel][place[1:]] = self.values[channel][plane]
+                output[row, channel, :tall, :wide] = self.values[channel][image[..., own]]
         if self.settings["last"]:
             output = np.ascontiguousarray(output.transpose(0, 2, 3, 1))
-        made = {self.settings["output"]: output}
+        tensors = {self.settings["output"]: output}
         if self.settings["mask"]:
-            made[self.settings["mask"]] = mask
+            tensors[self.settings["mask"]] = mask
         if self.settings["sizes"]:
-            made["image_sizes"] = np.array([(each.height, each.width) for each in decoded], np.int64)
-        return made
+            tensors["image_sizes"] = np.array([(each.height, each.width) for each in decoded], np.int64).reshape(-1, 2)
+        return tensors
 
     def decoded(self, file: bytes) -> Any:
         """Return a file's image in Pillow's mode `mode`. Raises ValueError for bytes that Pillow cannot read as one.
@@ -83,10 +77,8 @@ class Preparation:
         from PIL import Image, ImageOps, UnidentifiedImageError
 
         try:
-            image: Any = Image.open(io.BytesIO(file))
+            image: Any = Image.open(io.BytesIO(file), formats=self.formats)
             self._refuse_large(image.width, image.height)
-            if image.format == "EPS":  # Pillow would run the program Ghostscript
-                raise UnfitError("PostScript is a program, and no image")  # noqa: TRY301 - reported like the others
             if self.settings["upright"]:
                 ImageOps.exif_transpose(image, in_place=True)
             image.load()
@@ -121,44 +113,35 @@ class Preparation:
         self._refuse_large(width, height)
         return image.resize((width, height), self.settings["resample"])
 
-    def cut(self, image: Any) -> Any:
+    def cropped(self, image: Any) -> Any:
         """Return the centre of the image in the size `crop`, with a border where the image is smaller."""
         from PIL import Image
 
         if self.settings["crop"] is None:
             return image
         height, width = self.settings["crop"]
-        left, top = self._start(image.width, width), self._start(image.height, height)
+        left, top = ((own - kept) // 2 for own, kept in ((image.width, width), (image.height, height)))
+        if self.settings["half_even"]:  # a border is rounded otherwise than a crop
+            left = round((image.width - width) / 2) if left >= 0 else -((width - image.width) // 2)
+            top = round((image.height - height) / 2) if top >= 0 else -((height - image.height) // 2)
         if left >= 0 and top >= 0:
             return image.crop((left, top, left + width, top + height))
-        made = Image.new(image.mode, (width, height), tuple(self.settings["fill"]))
-        made.paste(image, (-left, -top))
-        return made
+        bordered = Image.new(image.mode, (width, height), tuple(self.settings["fill"]))
+        bordered.paste(image, (-left, -top))
+        return bordered
 
-    def _start(self, own: int, kept: int) -> int:
-        """Return where the crop begins on one side; a negative number is the width of the border before the image."""
-        if not self.settings["half_even"]:
-            return (own - kept) // 2
-        return round((own - kept) / 2) if own >= kept else -((kept - own) // 2)
-
-    def _shape(self, shapes: Sequence[tuple[int, ...]]) -> tuple[int, int]:
+    def _shape(self, shapes: set[tuple[int, ...]]) -> tuple[int, int]:
         """Return height and width of the tensor for images of these shapes. Raises ValueError where there is none."""
-        pad = self.settings["pad"]
-        if isinstance(pad, int):
-            shapes = [tuple(math.ceil(side / pad) * pad for side in shape) for shape in shapes]
-        height, width = (max(sides) for sides in zip(*shapes, strict=True)) if shapes else (0, 0)
-        if isinstance(pad, list):
-            if height > pad[0] or width > pad[1]:
-                raise UnfitError(f"{width} x {height} pixels, where at most {pad[1]} x {pad[0]} are padded")
-            height, width = pad
-        if pad != "batch" and not isinstance(pad, list) and len(set(shapes)) > 1:
-            listed = ", ".join(sorted({f"{wide} x {high}" for high, wide in shapes}))
+        pad, fixed = self.settings["pad"], self.settings["shape"]
+        height, width = (max(sides, default=0) for sides in ([shape[axis] for shape in shapes] for axis in (0, 1)))
+        if pad is None and len(shapes) > 1:
+            listed = ", ".join(sorted(f"{wide} x {tall}" for tall, wide in shapes))
             raise UnfitError(f"images of one request become tensors of one size, and these become {listed} pixels")
-        if any(fixed not in (None, side) for fixed, side in zip(self.settings["shape"], (height, width), strict=True)):
-            high, wide = self.settings["shape"]
-            raise UnfitError(
-                f"it becomes {width} x {height} pixels, and the model takes {wide or 'any'} x {high or 'any'}"
-            )
+        if isinstance(pad, list):
+            fixed, (height, width) = pad, (max(height, pad[0]), max(width, pad[1]))
+        if fixed[0] not in (None, height) or fixed[1] not in (None, width):
+            tall, wide = (side or "any" for side in fixed)
+            raise UnfitError(f"it becomes {width} x {height} pixels, and the model takes {wide} x {tall}")
         return height, width
 
     def _refuse_large(self, width: int, height: int) -> None:
@@ -184,8 +167,8 @@ def _values(settings: Mapping[str, Any], channels: int) -> Any:
     if settings["scale"] is not None:
         values = (values.astype(np.float64) * settings["scale"]).astype(np.float32)
     for mean, deviation in settings["normalize"]:
-        each = (np.array(numbers, np.float32)[:, None] for numbers in (mean, deviation))
-        values = (values.astype(np.float32) - next(each)) / next(each)
+        values = values.astype(np.float32) - np.array(mean, np.float32)[:, None]
+        values /= np.array(deviation, np.float32)[:, None]
     return values.astype(settings["dtype"])
 
 
@@ -200,11 +183,11 @@ def _target(how: Mapping[str, Any], height: int, width: int) -> tuple[int, int]:
         return int(height * scale), int(width * scale)
     if "shortest_edge" in how:
         return _by_edges(how, height, width)
-    scales = how["height"] / height, how["width"] / width
     if "multiple" not in how:
         return how["height"], how["width"]
+    scales = [how["height"] / height, how["width"] / width]
     if how["keep_aspect"]:
-        scales = (min(scales, key=lambda scale: abs(1 - scale)),) * 2
+        scales = [min(scales, key=lambda scale: abs(1 - scale))] * 2
     tall, wide = (round(scale * side / how["multiple"]) for scale, side in zip(scales, (height, width), strict=True))
     return tall * how["multiple"], wide * how["multiple"]
 

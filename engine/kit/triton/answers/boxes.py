@@ -41,7 +41,8 @@ _WAYS = {
 def make(signature: Signature, checkpoint: Path, _: ServedTokenizer | None) -> Answer:
     """Return the postprocessing that turns `logits` and `pred_boxes` of queries into objects.
 
-    The option `threshold` of the recipe takes the place of the setting. Raises Unfit for a model without these outputs, and for one of an unknown kind.
+    The option `threshold` of the recipe takes the place of the setting. Raises Unfit for a model without these outputs,
+    and for one of an unknown kind.
     """
     logits, _names = answer.output(signature, "logits", axes=3, alone=False)
     answer.output(signature, "pred_boxes", axes=3, alone=False)

@@ -19,13 +19,13 @@ _APART = "siglip"
 """The part of `model_type` by which transformers' zero-shot pipeline knows models that judge each text by itself."""
 
 
-def make(signature: Signature, checkpoint: Path, _: ServedTokenizer | None) -> Answer:
+def make(signature: Signature, checkpoint: Path, _text: ServedTokenizer | None) -> Answer:
     """Return the postprocessing that turns `logits_per_image` [rows, texts] into the texts with their scores.
 
     The scores of a row are the softmax of its logits, or for SigLIP the sigmoid of each logit. Raises Unfit for a model
     without `logits_per_image`.
     """
-    logits, names = answer.output(signature, "logits_per_image", axes=2)
+    _, names = answer.output(signature, "logits_per_image", axes=2)
     score = "sigmoid" if _APART in str(checkpoints.config(checkpoint).get("model_type")) else "softmax"
     gives = (AnswerTensor("labels", "TYPE_STRING", (-1,)), AnswerTensor("scores", "TYPE_FP32", (-1,)))
     outputs = ("logits_per_image", "labels", "scores")
