@@ -37,10 +37,10 @@ class Unmapped:
 
 @dataclass(frozen=True)
 class SampleFile:
-    """A file or a folder of samples: its name beside the recipe, and its content, of a folder by the names of files."""
+    """A file of samples: its name beside the recipe, and its content."""
 
     name: str
-    content: bytes | Mapping[str, bytes]
+    content: bytes
 
 
 @dataclass

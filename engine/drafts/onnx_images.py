@@ -52,7 +52,7 @@ def put(draft: Draft, model: onnx.ModelProto, facts: ModelFacts, sizes: Mapping[
         draft.put("preprocess.mean", _IMAGENET["mean"], "guesses: those of ImageNet; put the numbers of the training")
         draft.put("preprocess.std", _IMAGENET["std"])
         draft.guesses.append("preprocess.mean, preprocess.std: guesses, as no ONNX file states how images are prepared")
-    draft.samples = SampleFile("", samples.pictures(height, width))
+    draft.samples = SampleFile("", samples.images())
     draft.put("validate", {}, "the samples are drawn: put images of your users in their place")
     return True
 

@@ -58,9 +58,7 @@ def write(draft: Draft, recipe: Path, model: Path | None) -> list[Path]:
 
     files = {recipe: recipe_text(draft).encode()}
     if draft.samples is not None:
-        content = draft.samples.content
-        named = {"": content} if isinstance(content, bytes) else content
-        files |= {recipe.parent / draft.samples.name / name: each for name, each in named.items()}
+        files[recipe.parent / draft.samples.name] = draft.samples.content
     schema = recipe.parent / SCHEMA
     if not os.path.lexists(schema):
         files[schema] = (json.dumps(recipe_schema(), indent=1) + "\n").encode()
@@ -96,5 +94,5 @@ def take_back(files: Sequence[Path]) -> None:
     for path in files:
         path.unlink(missing_ok=True)
         with contextlib.suppress(OSError):  # the folder has other files
-            for folder in (each for each in path.parents if _SAMPLES in (each.name, each.parent.name)):
-                folder.rmdir()
+            if path.parent.name == _SAMPLES:
+                path.parent.rmdir()

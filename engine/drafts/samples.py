@@ -68,19 +68,6 @@ def images(name: str, shape: Sequence[int]) -> bytes:
     return _saved({name: coarse})
 
 
-def pictures(height: int, width: int) -> dict[str, bytes]:
-    """Return a few PNG files of coarse random tiles, by their names."""
-    import numpy as np
-    from PIL import Image
-
-    files, generator = {}, np.random.default_rng(0)
-    for number in range(_COUNT // 2):
-        tiles = generator.integers(0, 256, (-(-height // _TILE), -(-width // _TILE), 3), np.uint8)
-        Image.fromarray(tiles).resize((width, height)).save(file := io.BytesIO(), "PNG")
-        files[f"{number}.png"] = file.getvalue()
-    return files
-
-
 def tokens(names: Sequence[str], vocabulary: int, length: int) -> bytes:
     """Return random token ids for a model without a tokenizer, with masks of ones and token types of zeros."""
     import numpy as np
