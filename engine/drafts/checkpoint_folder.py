@@ -93,7 +93,8 @@ def _sides(place: Path) -> dict[str, list[int]]:
     if "height" in size:
         return {axis: [size[axis]] * 3 for axis in ("height", "width")}
     short = size.get("shortest_edge", _SIDE)
-    return dict.fromkeys(("height", "width"), [max(1, short // 4), short, max(short, size.get("longest_edge") or 0)])
+    sides = [max(1, short // 4), short, max(short, size.get("longest_edge") or 0)]
+    return {"height": sides, "width": sides}
 
 
 def _put_texts(draft: Draft, place: Path, purpose: Task) -> None:
