@@ -125,7 +125,7 @@ class Quantize(Calibrated):
         return self.way
 
     def tools_used(self) -> tuple[str, ...]:
-        return (*self.tools, "tokenizers") if self.reads_texts else self.tools
+        return (*self.tools, *self.calibration_tools)
 
     def code_used(self) -> tuple[str, ...]:
         """Return the modules that quantize in the way of this step."""
@@ -135,7 +135,7 @@ class Quantize(Calibrated):
         """Return the step's inputs: the model, what calibration needs, and the graph with the names in `keep_in`."""
         names = ("shaped",) if self.keep_in else ()
         if self.lower is None:
-            return ("fused", *(("checkpoint",) if self.reads_texts else ()), *names)
+            return ("fused", *(("checkpoint",) if self.reads_checkpoint else ()), *names)
         return ("fused", "reference" if self.way in HALVES and self.samples is None else "checkpoint", *names)
 
     def run(

@@ -120,6 +120,22 @@ def refuse_other_kind(checkpoint: Path, name: str) -> None:
         )
 
 
+def refuse_unnamed(checkpoint: Path, name: str, *, images: bool) -> None:
+    """Raise StepError for a model of images where the recipe does not say that it takes images (`images`).
+
+    `name` is the model's task. The recipe must say so, because the key of a job needs the versions of the libraries for
+    images before the job reads the checkpoint.
+    """
+    name = heads.TIMM if kind(checkpoint) == "timm" else name
+    task = tasks.known(name)
+    if not images and task is not None and task.takes_images:
+        raise StepError(
+            f"the checkpoint is a model for {name}, and the recipe does not say so",
+            [_because(checkpoint)],
+            f"say `task: {name}` under `model:`",
+        )
+
+
 def own_task(checkpoint: Path) -> str | None:
     """Return the name of the task that the checkpoint's own files name, even if unsupported; None if they name none."""
     layout = kind(checkpoint)

@@ -47,9 +47,8 @@ class Serving(Frozen):
     task: str | None = None
     images: Images | None = None
     """For a model of timm: how image files become the model's input tensor."""
-    mean: tuple[float, ...] = ()
-    std: tuple[float, ...] = ()
-    """Mean and standard deviation of each channel of the images; empty where the recipe does not name them."""
+    preprocess: Mapping[str, Any] = {}
+    """The recipe's section of that name: what replaces the settings of the model's own files."""
     execution: Execution = Execution()
     """How the built model is run: its runtime and the runtime's options, equal for all devices of one kind."""
     fields: Mapping[str, Any] = {}
@@ -86,8 +85,7 @@ class Serving(Frozen):
             threads=triton.threads,
             task=recipe.model.task,
             images=recipe.images,
-            mean=recipe.preprocess.get("mean", ()),
-            std=recipe.preprocess.get("std", ()),
+            preprocess=recipe.preprocess,
             execution=Execution.for_recipe(recipe).anywhere(),
             fields=warmups.renamed(triton.model_extra or {}, file_names),
             models={part: warmups.renamed(overrides, file_names) for part, overrides in triton.models.items()},
