@@ -238,6 +238,7 @@ FIELDS: Mapping[str, Mapping[str, FieldMeaning]] = {
         "doc_stride": _about("How many tokens the windows of a long context share. By default one window.", 128),
         "handle_impossible_answer": _about("Whether no answer is an answer to a question, as in SQuAD 2."),
         "max_answer_len": _about("The most tokens of an answer to a question.", 15),
+        "threshold": _about("The score that an object in an image has to exceed.", 0.5),
     },
     "Triton": {
         "name": _about("The name of the model in the server. By default the recipe's.", "minilm"),

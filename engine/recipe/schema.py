@@ -233,6 +233,8 @@ class AnswersSection(RecipePart):
     """Whether "no answer" (SQuAD 2) is an answer to a question."""
     max_answer_len: Annotated[int, Field(strict=True, ge=1, le=4096)] = 15
     """The most tokens of an answer to a question."""
+    threshold: Annotated[float, Field(ge=0, lt=1)] = 0.5
+    """The score that an object in an image has to exceed."""
 
 
 class PackageSection(RecipePart):

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import importlib
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from engine import tasks
 from engine.errors import StepError
@@ -15,9 +17,16 @@ if TYPE_CHECKING:
     from engine.kit.triton.text import ServedTokenizer
 
 
-def of(task: str, signature: Signature, checkpoint: Path, text: ServedTokenizer | None) -> Answer | None:
+def of(
+    task: str,
+    signature: Signature,
+    checkpoint: Path,
+    text: ServedTokenizer | None,
+    options: Mapping[str, Any] | None = None,
+) -> Answer | None:
     """Return the postprocessing that computes answers to a task; None where clients get the model's own outputs.
 
+    An option of the recipe's section `package.answers` takes the place of the setting with its name.
     Raises StepError where the task has answers, and the model's outputs are not those of the task.
     """
     definition = tasks.find(task)
@@ -29,7 +38,10 @@ def of(task: str, signature: Signature, checkpoint: Path, text: ServedTokenizer 
         answer: Answer | None = maker.make(signature, checkpoint, text)
     except Unfit as reason:
         raise refusal(task, reason) from None
-    return answer
+    if answer is None:
+        return None
+    own = {name: (options or {}).get(name, value) for name, value in answer.settings.items()}
+    return replace(answer, settings=own)
 
 
 def refusal(task: str, reason: Unfit) -> StepError:
