@@ -11,7 +11,7 @@ from engine.drafts.draft import Draft, SampleFile
 from engine.errors import StepError, UsageError
 from engine.kit.checkpoints import checkpoint as checkpoints
 from engine.kit.checkpoints import json_files, licenses, model_files, published, sentences
-from engine.tasks import Modality, Task
+from engine.tasks import Task
 
 _LONG, _USUAL, _SHORT = 512, 128, 16
 _PROMPT = 128
@@ -36,7 +36,7 @@ def add(draft: Draft, place: Path, *, task: str | None, on: str | None, reposito
     is_gpu = device.put(draft, on, generates=purpose.generates is not None)
     if is_gpu and purpose.generates is not None:
         raise UsageError(f"models for {purpose.name} are built for CPUs only", hint="say --device cpu")
-    if layout == "timm" or purpose.modality is Modality.IMAGE:
+    if purpose.takes_images:
         _put_images(draft, place)
     else:
         _put_texts(draft, place, purpose)

@@ -9,7 +9,6 @@ from engine import tasks
 from engine.gpus import AMPERE, called
 from engine.recipe.fields import OF_SAMPLES
 from engine.runtimes import axes, recipes, registry
-from engine.tasks import Modality
 
 if TYPE_CHECKING:
     from engine.errors import RecipeError
@@ -44,7 +43,7 @@ def check(loaded: LoadedRecipe) -> None:
         if recipes.served(loaded.recipe):
             what = "not supported yet: measuring the lengths of samples through a server"
             raise loaded.error(what, "bench", "via", hint="use via: [in-process], in a recipe of its own if need be")
-        if loaded.recipe.model.by_timm:
+        if loaded.recipe.model.takes_images:
             raise _no_text(loaded, path)
         _refuse_task(loaded, path, loaded.recipe.model.task)
 
@@ -84,7 +83,7 @@ def _refuse_task(loaded: LoadedRecipe, path: tuple[str | int, ...], task: str | 
         what = f"not supported yet: measuring the lengths of samples of a model for {task}"
         raise loaded.error(what, *path, hint="name a number of tokens: {batch: 1, sequence: 128}")
     known = tasks.known(task)
-    if known is not None and known.modality in (Modality.IMAGE, Modality.AUDIO):
+    if known is not None and (known.takes_images or not known.takes_texts):
         raise _no_text(loaded, path)
 
 

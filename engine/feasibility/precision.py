@@ -108,7 +108,7 @@ def _without_samples(recipe: Recipe) -> str:
     if runtime.weights_only(recipe):
         return "scales of weights need no samples"
     task = tasks.known(recipe.model.task)
-    if lowering is Lowering.DYNAMIC and task is not None and task.modality is tasks.Modality.TEXT:
+    if lowering is Lowering.DYNAMIC and task is not None and task.takes_only_texts:
         return "scales of weights need no samples, and those of a text's activations change with the text"
     return ""
 

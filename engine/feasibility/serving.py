@@ -11,7 +11,6 @@ from engine.runtimes import registry, triton_images
 from engine.runtimes.backends import WITHOUT_NUMBERS
 from engine.runtimes.profiles import greatest
 from engine.runtimes.triton_images import RECIPE_PATH, REPOSITORY
-from engine.tasks import Modality
 from engine.text import lists
 
 if TYPE_CHECKING:
@@ -98,7 +97,7 @@ def _layout(loaded: LoadedRecipe) -> None:
         what, hint = f"{runtime.name} on {target.device}{by}", "use runtime: onnxruntime, on a GPU with provider: cuda"
     elif not triton.tokenizer:
         what, hint = "a package without a tokenizer", "leave `tokenizer: false` out"
-    elif task is not None and (task.modality is not Modality.TEXT or task.generates is not None):
+    elif task is not None and (not task.takes_only_texts or task.generates is not None):
         what, hint = f"a package for {task.name}", "leave `layout` out"
     elif triton.models:
         what, hint = "a package whose recipe has fields for models of its own", "leave `models` out"
@@ -118,7 +117,7 @@ def _padding(loaded: LoadedRecipe) -> None:
         return
     if not triton.tokenizer:
         what, hint = "a package without a tokenizer has no texts", "leave `tokenizer: false` out"
-    elif task is not None and (task.modality is not Modality.TEXT or task.generates is not None):
+    elif task is not None and (not task.takes_only_texts or task.generates is not None):
         what, hint = f"a package for {task.name} does not pad texts", "leave `padding` out"
     elif not recipe.profiles:
         what, hint = "texts are padded to the sizes in the profiles, and the recipe has none", "add profiles"

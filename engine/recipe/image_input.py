@@ -1,26 +1,31 @@
-"""Image input: the layout and size of the images that a model takes."""
+"""Image input: the layout and the size of the images that a model takes, and the libraries that load the model."""
 
-from typing import Annotated, Literal
-
-from pydantic import Field
+from collections.abc import Mapping
+from typing import Any, Literal
 
 from engine.recipe.values import RecipePart
-from engine.tasks.task import Modality
 
 
 class Images(RecipePart):
-    """The input of an image model: the order of its axes, and the pixels of each side of the square image."""
+    """The input of an image model: the order of its axes, its size in pixels, and the libraries that load it."""
 
     layout: Literal["NCHW", "NHWC"] = "NCHW"
-    size: Annotated[int, Field(ge=1)] | None = None
-    """The pixels of each side of the image, or None for the size in the model's own settings."""
+    size: tuple[int, int] | None = None
+    """The height and the width of the images, or None for the size in the model's own settings."""
+    libraries: tuple[str, ...] = ()
+    """The libraries that may load the model: of a directory, transformers and timm. An ONNX file needs none."""
 
 
-def modality(images: Images | None) -> Modality:
-    """Return the input of a checkpoint's model: images where a step's option `images` is set, else text."""
-    return Modality.TEXT if images is None else Modality.IMAGE
+def of(preprocess: Mapping[str, Any], libraries: tuple[str, ...]) -> Images:
+    """Return the input of an image model for the section `preprocess` of a recipe."""
+    size = preprocess.get("crop", preprocess.get("size"))
+    if isinstance(size, Mapping):
+        size = (size["height"], size["width"]) if "height" in size else None
+    elif size is not None:
+        size = (size, size)
+    return Images(layout=preprocess.get("layout", "NCHW"), size=size, libraries=libraries)
 
 
-def library(images: Images | None) -> str:
-    """Return the name of the library that builds a checkpoint's model: timm for images, transformers for text."""
-    return "timm" if modality(images) is Modality.IMAGE else "transformers"
+def libraries(images: Images | None) -> tuple[str, ...]:
+    """Return the libraries that may load a checkpoint's model; `images` is None for a model of texts."""
+    return ("transformers",) if images is None else images.libraries

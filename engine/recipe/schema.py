@@ -17,6 +17,7 @@ from pydantic.json_schema import SkipJsonSchema
 from typing_extensions import TypedDict
 
 from engine import tasks
+from engine.recipe import image_input
 from engine.recipe.fields import (
     Distinct,
     Flag,
@@ -85,16 +86,24 @@ class ModelSection(RecipePart):
         return self.source.lower().endswith(".onnx")
 
     @property
-    def by_timm(self) -> bool:
-        """Whether the library timm builds the model.
+    def libraries(self) -> tuple[str, ...]:
+        """The libraries that may load a checkpoint of images: timm, transformers, or for a directory both.
 
-        Timm builds the models of timm's repositories (`timm:NAME`, `hf:timm/NAME`) and checkpoints for a task that timm
-        supports. For a timm checkpoint in a directory, the recipe must name the task: the directory can hold any
-        architecture, and the key of a job needs the version of the right library (timm or transformers) before the job
-        reads the directory.
+        The key of a job needs the versions before the job reads the directory, which can hold any architecture.
         """
-        named = self.task is not None and tasks.find(self.task).by_timm and not self.is_onnx_file
-        return named or self.source.lower().startswith(TIMM_PREFIXES)
+        if self.is_onnx_file:
+            return ()
+        if self.source.lower().startswith(TIMM_PREFIXES):
+            return ("timm",)
+        timm = self.task is not None and tasks.find(self.task).timm and not self.source.startswith("hf:")
+        return ("transformers", *(["timm"] if timm else []))
+
+    @property
+    def takes_images(self) -> bool:
+        """Whether the model is a checkpoint that takes images: one of timm's repositories, or one for such a task."""
+        if self.is_onnx_file:
+            return False
+        return self.libraries == ("timm",) or (self.task is not None and tasks.find(self.task).takes_images)
 
 
 def _one_or_several(value: Any) -> str:
@@ -282,11 +291,10 @@ class Recipe(RecipePart):
 
     @property
     def images(self) -> Images | None:
-        """The input of the recipe's image model; None for a model that timm does not build."""
-        if not self.model.by_timm:
+        """The input of the recipe's image model; None for a model that takes no images, as far as the recipe says."""
+        if not self.model.takes_images and not (self.model.is_onnx_file and self.preprocess):
             return None
-        options = {name: value for name, value in self.preprocess.items() if name in Images.model_fields}
-        return Images.model_validate(options)
+        return image_input.of(self.preprocess, self.model.libraries)
 
     @property
     def bench_samples(self) -> str | None:

@@ -53,8 +53,9 @@ def _continuing() -> str:
     return f"it with task: {names}, or take `validate.perplexity` out"
 
 
-def _of_timm() -> str:
-    return f"a model of timm (timm:NAME, or a directory with task: {tasks.either(lambda task: task.by_timm)})"
+def _of_images() -> str:
+    names = tasks.either(lambda task: task.takes_images)
+    return f"a model of images: task: {names}; or an .onnx file that takes images"
 
 
 Row = tuple[str, Callable[[Recipe], object], str | Callable[[Recipe], str], str | Callable[[], str]]
@@ -78,7 +79,7 @@ _ROWS: tuple[Row, ...] = (
      "the perplexity of an .onnx file", "a checkpoint as the source, or take `validate.perplexity` out"),
     ("validate.perplexity", lambda r: r.validation.perplexity and not continues(r.model),
      "the perplexity of a model that does not continue texts", _continuing),
-    ("preprocess", lambda r: r.preprocess and not r.model.by_timm, "preparing images for this model", _of_timm),
+    ("preprocess", lambda r: r.preprocess and r.images is None, "preparing images for this model", _of_images),
     ("bench.via", lambda r: recipes.served(r) and tasks.generates(r.model.task),
      "measuring generated text through a server", "via: [in-process]"),
     ("bench.against", _rivals, "a rival in this precision", "precision: fp32, or for pytorch tf32, fp16 or bf16"),

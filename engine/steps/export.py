@@ -25,7 +25,6 @@ from engine.recipe.image_input import Images
 from engine.runtimes.onnxruntime import generation as driver
 from engine.runtimes.onnxruntime import session as ort
 from engine.step import Step, TypedReport
-from engine.tasks import Modality
 from engine.text import reasons, sizes
 
 if TYPE_CHECKING:
@@ -101,7 +100,7 @@ class Export(Step):
     def tools_used(self) -> tuple[str, ...]:
         # The checkpoint's own tokenizer tells which inputs the graph has.
         by_tokenizer = own_tokenizer.TOOLS if self.images is None else ()
-        return (*self.tools, *by_tokenizer, image_input.library(self.images))
+        return (*self.tools, *by_tokenizer, *image_input.libraries(self.images))
 
     def run(self, out: Path, *, checkpoint: Path) -> ExportReport:
         """Export the model with the first exporter whose graph gives the same outputs as the model.
@@ -143,8 +142,7 @@ class Export(Step):
         raw, normal = scratch / "raw", scratch / "normal"
         try:
             if parts is None:
-                takes_images = image_input.modality(self.images) is Modality.IMAGE
-                traced = timm_models.with_constant_padding(module) if takes_images else module
+                traced = timm_models.with_constant_padding(module) if timm_models.is_one(module) else module
                 self._write(exporter, traced, probes.example(module, longest), raw, normal)
                 session = ort.session(normal, threads=1, level="disabled", prepack=False)
                 return _difference(module, lambda inputs: ort.run(session, inputs), longest)

@@ -12,12 +12,10 @@ from engine.kit.onnx import onnx_files
 from engine.kit.triton import notices, repository, warmups
 from engine.kit.triton.repository import PackageReport
 from engine.kit.triton.serving import Serving
-from engine.recipe import image_input
 from engine.recipe.licenses import NOT_KNOWN
 from engine.server import deployable
 from engine.server.deployable import PackageOrigin
 from engine.step import Source, Step, TypedReport
-from engine.tasks import Modality
 
 if TYPE_CHECKING:
     from engine.recipe.schema import Recipe
@@ -69,7 +67,7 @@ class Package(Step):
 
     def tools_used(self) -> tuple[str, ...]:
         tools = (*self.tools, *self.serving.execution.package_tools)
-        return (*tools, "pillow") if image_input.modality(self.serving.images) is Modality.IMAGE else tools
+        return tools if self.serving.images is None else (*tools, "pillow")
 
     def run(
         self,

@@ -237,7 +237,7 @@ def _takes_texts(recipe: Recipe) -> bool:
     task = recipe.model.task
     if task is None:
         return str(recipe.validation.samples or "").endswith(".jsonl")
-    return tasks.find(task).modality is tasks.Modality.TEXT
+    return tasks.find(task).takes_only_texts
 
 
 def _looked_at(cases: list[Case]) -> Inputs:

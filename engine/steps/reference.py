@@ -22,12 +22,10 @@ from engine.kit.inputs.cases import Case
 from engine.kit.onnx import onnx_files
 from engine.kit.reference import original_model, own_tokenizer, reference_cases, size_search
 from engine.kit.reference.original_model import Original
-from engine.recipe import image_input
 from engine.recipe.image_input import Images
 from engine.recipe.shape_values import Values
 from engine.recipe.values import Profile
 from engine.step import Source, Step, TypedReport
-from engine.tasks import Modality
 from engine.text import lists, reasons
 
 if TYPE_CHECKING:
@@ -111,8 +109,9 @@ class Reference(Step):
         return (*super().code_used(), *tasks.modules(self.task))
 
     def tools_used(self) -> tuple[str, ...]:
-        if image_input.modality(self.images) is Modality.IMAGE:
-            return ("torch", image_input.library(self.images), "numpy", "pillow", "safetensors", "torchvision")
+        if self.images is not None and not self.onnx:
+            read = ("torchvision",) if "timm" in self.images.libraries else ()
+            return ("torch", *self.images.libraries, "numpy", "pillow", "safetensors", *read)
         if self.onnx:
             return tuple(dict.fromkeys((*onnx_files.TOOLS, "onnxruntime", "numpy", "tokenizers")))
         return ("torch", "transformers", "safetensors", "numpy", *own_tokenizer.TOOLS)

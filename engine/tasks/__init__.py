@@ -2,7 +2,7 @@
 
 from engine.tasks.answer import Answer, AnswerTensor, Tensor, Unfit
 from engine.tasks.registry import either, every, find, generates, known, makers, modules, names
-from engine.tasks.task import MEASURED, TENSORS, Classes, Generates, Modality, Task
+from engine.tasks.task import MEASURED, TENSORS, Classes, Generates, Modality, Task, input_word
 
 __all__ = [
     "MEASURED",
@@ -20,6 +20,7 @@ __all__ = [
     "every",
     "find",
     "generates",
+    "input_word",
     "known",
     "makers",
     "modules",

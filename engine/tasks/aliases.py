@@ -28,4 +28,9 @@ ALIASES = {
     "seq2seq-lm": "text2text-generation",
     "summarization": "text2text-generation",
     "translation": "text2text-generation",
+    "image-embeddings": "image-feature-extraction",
+    "image-embedding": "image-feature-extraction",
+    "detection": "object-detection",
+    "segmentation": "image-segmentation",
+    "semantic-segmentation": "image-segmentation",
 }

@@ -16,6 +16,8 @@ _ENDINGS = {
     "LMHeadModel": "text-generation",
     "ForConditionalGeneration": "text2text-generation",
     "ForImageClassification": "image-classification",
+    "ForObjectDetection": "object-detection",
+    "ForSemanticSegmentation": "image-segmentation",
 }
 """The ending of a transformers class's name -> the name of the task that models of the class do."""
 TIMM = "image-classification"

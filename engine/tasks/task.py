@@ -18,6 +18,8 @@ class Modality(Enum):
 
     TEXT = "text"
     IMAGE = "image"
+    IMAGE_AND_TEXTS = "image_text"
+    """An image and several texts about it, such as the candidate labels of a zero-shot classifier."""
     AUDIO = "audio"
     TENSORS = "tensors"
     """Tensors whose meaning is unknown, such as the inputs of a plain ONNX file."""
@@ -51,6 +53,8 @@ class Task(NamedTuple):
     modality: Modality = Modality.TEXT
     usual_models: tuple[str, ...] = ()
     """Model types of transformers that are often used for the task, for the hints of errors."""
+    timm: bool = False
+    """Whether models of the library timm do the task, too."""
     auto_class: str | None = None
     """The name of the transformers class that loads a model for the task; None where transformers loads none for it."""
     encoder_class: str | None = None
@@ -96,10 +100,29 @@ class Task(NamedTuple):
         return self.texts == _PAIR
 
     @property
-    def by_timm(self) -> bool:
-        """Whether the library timm loads the checkpoints for the task."""
-        return self.modality is Modality.IMAGE and self.auto_class is None
+    def takes_images(self) -> bool:
+        """Whether each row of the input has an image."""
+        return self.modality in (Modality.IMAGE, Modality.IMAGE_AND_TEXTS)
+
+    @property
+    def takes_texts(self) -> bool:
+        """Whether each row of the input has texts, alone or beside an image."""
+        return self.modality in (Modality.TEXT, Modality.IMAGE_AND_TEXTS)
+
+    @property
+    def takes_only_texts(self) -> bool:
+        """Whether each row of the input has texts and nothing else."""
+        return self.modality is Modality.TEXT
 
 
 TENSORS = Task(name="tensors", modality=Modality.TENSORS, parts=())
 """The task of a plain ONNX file where the recipe names no task. `tensors` is not a value of `task:` in recipes."""
+
+
+def input_word(task: Task | None, *, images: bool) -> str:
+    """Return the word for what clients send to a package, as in the name of its entry: `text`, `image`, ...
+
+    `images` tells for a recipe without a task whether the model takes images.
+    """
+    modality = (Modality.IMAGE if images else Modality.TEXT) if task is None else task.modality
+    return str(modality.value)

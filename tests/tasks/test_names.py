@@ -58,3 +58,23 @@ def test_one_that_is_planted_is_found(planted):
 
 def test_docstrings_may_speak_of_tasks():
     assert named('"""About fill-mask."""\n\ndef f():\n    """As the fill-mask pipeline does."""\n') == []
+
+
+def of_modality(source: str) -> list[int]:
+    """Return the lines of a source that name a modality."""
+    tree = ast.walk(ast.parse(source))
+    return [node.lineno for node in tree if isinstance(node, ast.Attribute) and _last(node.value) == "Modality"]
+
+
+def _last(node: ast.expr) -> str | None:
+    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else None
+
+
+def test_no_module_outside_names_a_modality():
+    places = {str(path.relative_to(ENGINE)): of_modality(path.read_text("utf-8")) for path in OUTSIDE}
+    assert {path: each for path, each in places.items() if each} == {}, "ask a property of Task, such as takes_images"
+
+
+@pytest.mark.parametrize("planted", ["if task.modality is Modality.IMAGE: pass", "x = tasks.Modality.TEXT"])
+def test_a_modality_that_is_planted_is_found(planted):
+    assert of_modality(planted) == [1]

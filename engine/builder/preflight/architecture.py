@@ -12,7 +12,6 @@ from engine.kit.checkpoints import checkpoint as checkpoints
 from engine.kit.checkpoints import exportable, json_files, model_inputs, unbuildable
 from engine.kit.checkpoints.exportable import Exportability
 from engine.kit.reference.model_loading import quiet
-from engine.tasks import Modality
 
 _FILES = ("preprocessor_config.json", "processor_config.json")
 _PARTS = {
@@ -133,7 +132,7 @@ def refuse_unconvertible(directory: Path) -> None:
 def is_of_text(task: str) -> bool:
     """Tell whether a task is one of texts."""
     known = tasks.known(task)
-    return known is not None and known.modality is Modality.TEXT
+    return known is not None and known.takes_texts
 
 
 def _row(checkpoint: Path, task: str) -> Exportability | None:

@@ -26,7 +26,7 @@ from engine.recipe.schema import Recipe
 from engine.step import Source
 from engine.store.opening import open_store
 from engine.system import own_stores
-from engine.tasks import Classes, Modality, Unfit, answer
+from engine.tasks import Classes, Unfit, answer
 
 
 @dataclass(frozen=True)
@@ -190,7 +190,7 @@ def _look_at_outputs(subject: CheckedVariant, path: Path) -> None:
     task, triton = tasks.known(recipe.model.task or ""), recipe.package.triton
     if task is None or not (task.classes or task.context) or not (triton.postprocess and triton.tokenizer):
         return
-    if task.modality is Modality.TEXT and recipe.model.tokenizer is None:
+    if task.takes_texts and recipe.model.tokenizer is None:
         return
     from engine.kit.triton.answers import by_task, scores
     from engine.kit.triton.config import Signature

@@ -33,16 +33,21 @@ def load(checkpoint: Path, task: str, images: Images, **head: Unpack[HeadOptions
     Raises StepError where timm is missing, the weights do not fit the architecture, the model is no classifier, or the
     model cannot take images of the recipe's size.
     """
-    if not tasks.find(task).by_timm:
-        hint = f"task: {tasks.either(lambda task: task.by_timm)}"
+    if not tasks.find(task).timm:
+        hint = f"task: {tasks.either(lambda task: task.timm)}"
         raise StepError(f"a model of timm classifies images: the task {task} is not supported for it", hint=hint)
     model = _created(checkpoint, images)
     _set_head(model, head.get("num_labels"), allowed=head.get("random_head", False))
     channels, *own = _input_size(checkpoint)
-    sizes = [images.size, images.size] if images.size else own
+    sizes = list(images.size or own)
     module = _image_class()(model.eval(), channels, sizes, images.layout)
     _try(module, checkpoint, own)
     return module
+
+
+def is_one(module: torch.nn.Module) -> bool:
+    """Whether the loaded model is one of timm."""
+    return checkpoints.IMAGES in module.input_names
 
 
 def example(module: torch.nn.Module, batch: int) -> dict[str, np.ndarray]:
@@ -65,7 +70,7 @@ def _created(checkpoint: Path, images: Images) -> Any:
         raise StepError(
             f"timm {timm.__version__} has no architecture {name!r}", hint="a newer timm may, or the name is mistyped"
         )
-    size = [images.size, images.size] if images.size else list(_input_size(checkpoint)[1:])
+    size = list(images.size or _input_size(checkpoint)[1:])
     # An architecture for images of one size takes another size as an option, and timm then resamples its weights.
     is_fixed = checkpoints.timm_config(checkpoint).get("fixed_input_size")
     model = _weighted(checkpoint, name, {"img_size": size} if images.size and is_fixed else {})

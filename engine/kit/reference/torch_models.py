@@ -152,7 +152,7 @@ def _supported(checkpoint: Path, name: str) -> Task:
     if checkpoints.kind(checkpoint) == "timm":
         raise StepError(
             "the checkpoint is timm's, and the recipe does not say that it classifies images",
-            hint=f"say `task: {tasks.either(lambda task: task.by_timm)}` under `model:`",
+            hint=f"say `task: {tasks.either(lambda task: task.timm)}` under `model:`",
         )
     task = tasks.known(name)
     if task is None or task.auto_class is None:

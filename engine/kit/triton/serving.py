@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Self
 from engine import tasks
 from engine.kit.choice import layouts
 from engine.kit.triton import warmups
-from engine.recipe import image_input
 from engine.recipe.image_input import Images
 from engine.recipe.model_config import PartName
 from engine.recipe.values import Profile
@@ -70,11 +69,10 @@ class Serving(Frozen):
         triton = recipe.package.triton
         name = triton.name or recipe.name
         task = tasks.known(recipe.model.task)
-        modality = image_input.modality(recipe.images) if task is None else task.modality
         file_names = warmups.names(recipe)
         return cls(
             model_name=name,
-            ensemble=triton.ensemble or f"{name}_{modality.value}",
+            ensemble=triton.ensemble or f"{name}_{tasks.input_word(task, images=recipe.images is not None)}",
             tokenizer=triton.tokenizer,
             postprocess=triton.postprocess,
             layout=triton.layout,

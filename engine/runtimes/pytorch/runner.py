@@ -17,12 +17,10 @@ from engine.errors import StepError, causes
 from engine.kit.checkpoints import checkpoint
 from engine.kit.onnx import foreign_functions
 from engine.kit.reference.model_loading import quiet
-from engine.recipe import image_input
 from engine.runtimes import devices
 from engine.runtimes.execution import Execution
 from engine.runtimes.runner import RivalModel, Runner, no_checkpoint
 from engine.step import Hardware
-from engine.tasks import Modality
 from engine.text import distribution, reasons
 
 if TYPE_CHECKING:
@@ -101,8 +99,8 @@ def _loaded(original: RivalModel) -> torch.nn.Module:
     directory, images = original.checkpoint, original.images
     if directory is None or checkpoint.kind(directory) == "onnx":
         raise no_checkpoint("PyTorch")
-    library = image_input.library(images)
-    extra = "timm" if image_input.modality(images) is Modality.IMAGE else "cpu"
+    library = checkpoint.kind(directory)
+    extra = "timm" if library == "timm" else "cpu"
     if importlib.util.find_spec("torch") is None or importlib.util.find_spec(library) is None:
         raise StepError(
             f"Measuring against PyTorch needs torch and {library}, and they are not installed",

@@ -39,7 +39,7 @@ def test_it_answers_as_the_model_that_timm_itself_loads(timm, efficientnet, layo
     import torch
 
     theirs = timm.create_model(f"local-dir:{efficientnet}", pretrained=True).eval()
-    module = timm_models.load(efficientnet, TASK, Images(layout=layout, size=64))
+    module = timm_models.load(efficientnet, TASK, Images(layout=layout, size=(64, 64)))
     images = np.random.default_rng(5).standard_normal((3, 3, 64, 64), dtype="float32")
     with torch.inference_mode():
         expected = theirs(torch.from_numpy(images)).numpy()
@@ -54,20 +54,24 @@ def test_it_answers_as_the_model_that_timm_itself_loads(timm, efficientnet, layo
 
 def test_the_size_is_the_models_own_where_the_recipe_says_none(efficientnet):
     assert timm_models.load(efficientnet, TASK, Images()).input_specs["images"].shape == ("batch", 3, 192, 192)
-    last = timm_models.load(efficientnet, TASK, Images(layout="NHWC", size=96))
+    last = timm_models.load(efficientnet, TASK, Images(layout="NHWC", size=(96, 96)))
     assert last.input_specs["images"].shape == ("batch", 96, 96, 3)
     assert last.input_specs["images"].dtype == "float32"
 
 
 def test_weights_of_a_transformer_are_resampled_to_another_size(transformer):
-    module = timm_models.load(transformer, TASK, Images(size=96))
+    module = timm_models.load(transformer, TASK, Images(size=(96, 96)))
     assert torch_models.call(module, timm_models.example(module, 2))["logits"].shape == (2, 1000)
 
 
 @pytest.mark.parametrize(
     ("settings", "arguments", "why"),
     [
-        ({}, (TASK, Images(size=7)), "the checkpoint's weights do not make a test_vit for images of the size [7, 7]\n"),
+        (
+            {},
+            (TASK, Images(size=(7, 7))),
+            "the checkpoint's weights do not make a test_vit for images of the size [7, 7]\n",
+        ),
         ({"architecture": "test_resnet"}, (TASK, Images()), "the checkpoint's weights do not make a test_resnet\n"),
         ({"architecture": "efficientnetv9"}, (TASK, Images()), "has no architecture 'efficientnetv9'"),
         ({}, ("feature-extraction", Images()), "the task feature-extraction is not supported"),
@@ -84,7 +88,7 @@ def test_what_the_model_cannot_be_is_refused(transformer, tmp_path, settings, ar
 
 def test_an_image_too_small_for_its_layers_is_refused_with_the_models_own_size(timm, tmp_path):
     small = timm_here.checkpoint(tmp_path / "small", "test_convnext", size=160)
-    error = refusal(small, TASK, Images(size=8))
+    error = refusal(small, TASK, Images(size=(8, 8)))
     assert error.startswith("test_convnext cannot take images of this size: batch x 3 x 8 x 8\n")
     assert "its own size is 160 x 160" in error
 
@@ -93,7 +97,7 @@ def test_an_image_too_small_for_its_layers_is_refused_with_the_models_own_size(t
 def test_fixed_padding_changes_no_number(efficientnet, size):
     from timm.layers import Conv2dSame
 
-    module = timm_models.load(efficientnet, TASK, Images(size=size))
+    module = timm_models.load(efficientnet, TASK, Images(size=(size, size)))
     fixed = timm_models.with_constant_padding(module)
     images = timm_models.example(module, 3)
     expected, answers = (torch_models.call(each, images)["logits"] for each in (module, fixed))
@@ -104,9 +108,11 @@ def test_fixed_padding_changes_no_number(efficientnet, size):
 
 
 def test_a_head_of_other_classes_is_only_made_up_where_the_recipe_says_so(efficientnet):
-    error = refusal(efficientnet, TASK, Images(size=64), num_labels=4)
+    error = refusal(efficientnet, TASK, Images(size=(64, 64)), num_labels=4)
     assert error.startswith("the checkpoint's head has 10 classes, but the recipe asks for 4\n")
-    modules = [timm_models.load(efficientnet, TASK, Images(size=64), num_labels=4, random_head=True) for _ in range(2)]
+    modules = [
+        timm_models.load(efficientnet, TASK, Images(size=(64, 64)), num_labels=4, random_head=True) for _ in range(2)
+    ]
     images = timm_models.example(modules[0], 1)
     first, second = (torch_models.call(module, images)["logits"] for module in modules)
     assert first.shape == (1, 4)
@@ -115,7 +121,7 @@ def test_a_head_of_other_classes_is_only_made_up_where_the_recipe_says_so(effici
 
 def test_a_model_without_a_head_is_refused(timm, tmp_path):
     bare = timm_here.checkpoint(tmp_path / "bare", "test_resnet", size=64, num_classes=0)
-    assert refusal(bare, TASK, Images(size=64)).startswith("the checkpoint has no head that classifies")
+    assert refusal(bare, TASK, Images(size=(64, 64))).startswith("the checkpoint has no head that classifies")
 
 
 def test_without_timm_it_says_how_to_install_it(efficientnet, monkeypatch):

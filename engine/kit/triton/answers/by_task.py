@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from engine import tasks
 from engine.errors import StepError
-from engine.tasks import Modality
 from engine.tasks.answer import Answer, Unfit
 
 if TYPE_CHECKING:
@@ -22,7 +21,7 @@ def of(task: str, signature: Signature, checkpoint: Path, text: ServedTokenizer 
     Raises StepError where the task has answers, and the model's outputs are not those of the task.
     """
     definition = tasks.find(task)
-    if definition.answers is None or (text is None and definition.modality is Modality.TEXT):
+    if definition.answers is None or (text is None and definition.takes_texts):
         return None
     # The module is imported by its name, so that its code counts only in the keys of recipes with this task.
     maker = importlib.import_module(definition.answers)
