@@ -39,9 +39,7 @@ TEXTS = Way(why="both exporters write these models with eager attention; the fir
 IMAGES = Way(why="convolutions and attention over patches; positions or windows hold for one size of image")
 
 _ANY_SIZE = Way(why="convolutions, or positions that are interpolated to the size of the image", free=True)
-_PADDED = Way(
-    why="images of a batch are padded to one size, and the mask tells the padding", free=True, pixel_mask=True
-)
+_PADDED = Way(why="images of a batch are padded to one size, and the mask tells the padding", free=True, pixel_mask=True)
 
 _ROWS: tuple[tuple[tuple[str, ...], Way], ...] = (
     (
