@@ -162,8 +162,8 @@ def resolve(source: Source | SourceName, *, digest_file: Callable[[Path], Digest
         from engine.kit.checkpoints import packages
 
         folder, folders = packages.locate(rest)
-        found = read(folder, digest_file)
-        return replace(found, files=tuple(dict.fromkeys((*folders, *found.files))))
+        local = read(folder, digest_file)
+        return replace(local, files=tuple(dict.fromkeys((*folders, *local.files))))
     if scheme in {"hf", "timm"}:
         from engine.recipe import paths
 

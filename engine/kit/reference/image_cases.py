@@ -56,27 +56,29 @@ class ImageInputs(NamedTuple):
             inputs = self.preparation.tensors(files)
         except ValueError as error:
             raise image.unfit(error) from error
-        longest = None if self.tokenizer is None else self.tokenizer.longest
-        is_masked = _MASK in self.specs  # else the model was trained on texts of the greatest length
-        tokens = {} if self.tokenizer is None else self._tokens(self.tokenizer, image, 0 if is_masked else longest or 0)
+        tokens, padding = self._tokens(image.texts)
         inputs |= {name: array[None].repeat(len(files), 0) for name, array in tokens.items()}
         if self.own is None:
             return inputs, None
-        padding = {"padding": True if is_masked else "max_length", "max_length": longest}
-        theirs = self.own.inputs(files, image.texts, **padding)
-        shared = sorted(theirs.keys() & inputs.keys())
-        for name in shared:
-            self._refuse_other(image, name, theirs[name], tokens.get(name, inputs[name]))
-        is_other = {name: name in tokens or not np.array_equal(theirs[name], inputs[name]) for name in shared}
-        return inputs, {name: theirs[name] for name in shared if is_other[name]}
+        own = self.own.inputs(files, image.texts, **padding)
+        for name in own.keys() & inputs.keys():
+            self._refuse_other(image, name, own[name], tokens.get(name, inputs[name]))
+        same = {name for name in inputs if name not in tokens and np.array_equal(own.get(name, []), inputs[name])}
+        return inputs, {name: array for name, array in own.items() if name in inputs and name not in same}
 
-    def _tokens(self, tokenizer: Tokenizer, image: SampleImage, length: int) -> dict[str, np.ndarray]:
-        """Return the tokens of an image's texts, int64 [texts, tokens], padded at least to `length`."""
-        size = self.specs[_TOKENS].shape[-1]
-        rows = [tokenizer.row(text) for text in image.texts]
-        least = size if isinstance(size, int) else length
-        made = token_rows.batch(rows, pad=tokenizer.pad, side=tokenizer.side, length=least)
-        return {name: array for name, array in made.items() if name in self.specs}
+    def _tokens(self, texts: Sequence[str]) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+        """Return the tokens of texts, int64 [texts, tokens], and the options with which transformers pads them.
+
+        They are padded to the greatest length for a model with this length, or trained without a mask.
+        """
+        if self.tokenizer is None:
+            return {}, {}
+        longest = self.tokenizer.longest
+        is_full = _MASK not in self.specs or isinstance(self.specs[_TOKENS].shape[-1], int)
+        rows, length = [self.tokenizer.row(text) for text in texts], longest if is_full else None
+        batch = token_rows.batch(rows, pad=self.tokenizer.pad, side=self.tokenizer.side, length=length or 0)
+        padding = {"padding": "max_length" if is_full else True, "max_length": longest}
+        return {name: array for name, array in batch.items() if name in self.specs}, padding
 
     def _refuse_other(self, image: SampleImage, name: str, theirs: np.ndarray, ours: np.ndarray) -> None:
         """Raise StepError where a tensor is not the own processor's, up to one of the 255 steps of a pixel's value."""
@@ -118,11 +120,14 @@ def maker(
         raise image_samples.not_taken(*map(tensor_samples.describe, specs.values()))
     if chosen is None:
         return None
-    tokenizer = tokenizers.load(checkpoint) if _TOKENS in specs else None
-    if tokenizer is None and _TOKENS in specs:
-        raise samples.no_tokenizer()
-    takes_texts = tokenizer is not None
-    own = own_processor.load(checkpoint, takes_texts=takes_texts) if is_original and not preprocess else None
+    tokenizer, size = None, specs[_TOKENS].shape[-1] if _TOKENS in specs else None
+    if size is not None:
+        tokenizer = tokenizers.load(checkpoint, longest=size if isinstance(size, int) else None)
+        if tokenizer is None:
+            raise samples.no_tokenizer()
+    own = None
+    if is_original and not preprocess:
+        own = own_processor.load(checkpoint, takes_texts=tokenizer is not None)
     return ImageInputs(specs, Preparation(chosen), tokenizer, own)
 
 
