@@ -12,8 +12,8 @@ from typing import Any
 SCHEMA = "recipe.schema.json"
 """The name of the file beside a recipe that holds the JSON Schema for editors."""
 ORDER = (
-    "name", "model", "target", "precision", "quantize", "calibrate", "preprocess", "profiles", "generate",
-    "validate", "bench", "package",
+    "name", "model", "target", "precision", "quantize", "calibrate", "preprocess", "postprocess", "profiles",
+    "generate", "validate", "bench", "package",
 )  # fmt: skip
 """The sections of a recipe in the order in which they are written."""
 _WIDTH = 110

@@ -46,10 +46,10 @@ FIELDS: Mapping[str, Mapping[str, FieldMeaning]] = {
         "graphs": _about("Other values for one graph of a model of several.", {"decoder": {"precision": "fp32"}}),
         "quantize": _about("How a precision is lowered, and which layers keep theirs.", {"weights_only": True}),
         "generate": _about("How a model generates text.", {"max_new_tokens": 64}),
-        "preprocess": _about("How images become tensors, for timm's models.", {"size": 224}),
         "postprocess": _about(
             "How a package makes answers of an .onnx file's outputs.", "softmax", {"boxes": {"layout": "yolov8"}}
         ),
+        "preprocess": _about("How image files become tensors.", {"size": 224}),
         "policy": _about("What may be packaged at all.", {"licenses": ["apache-2.0", "mit"]}),
         "hermetic": _about("Whether a job fails that reads anything which no row of its key covers."),
         "runtimes": _about("Options of runtimes from other packages, by the name of the runtime."),
@@ -227,9 +227,22 @@ FIELDS: Mapping[str, Mapping[str, FieldMeaning]] = {
     },
     "Preprocess": {
         "layout": _about("The order of the axes of an image. By default NCHW.", "NHWC"),
-        "size": _about("The pixels on each side. By default the model's own.", 224),
+        "size": _about("The pixels on each side, or before the crop. By default the model's own.", 224),
+        "crop": _about("The pixels on each side of the centre that is kept.", 224),
+        "fit": _about("How images of another shape become the size: stretched, cropped, or with a border.", "crop"),
+        "resample": _about("Pillow's filter. By default the model's own, bilinear for an .onnx file.", "bicubic"),
+        "scale": _about("By what each pixel, 0 to 255, is multiplied. By default 1/255.", 1),
+        "channels": _about("The order of the channels, or L for one grey channel. By default RGB.", "BGR"),
         "mean": _about("What is subtracted from each channel, or from all.", [0.485, 0.456, 0.406]),
         "std": _about("By what each channel is divided, or all.", [0.229, 0.224, 0.225]),
+    },
+    "Sides": {
+        "height": _about("The pixels of the height.", 224),
+        "width": _about("The pixels of the width.", 320),
+    },
+    "Edges": {
+        "shortest_edge": _about("The pixels of the shorter side.", 800),
+        "longest_edge": _about("The most pixels of the longer side; the shorter side becomes smaller for it.", 1333),
     },
     "ToBoxes": {"boxes": _about("How the outputs of a detector become boxes.", {"layout": "yolov8"})},
     "Boxes": {

@@ -16,12 +16,10 @@ from engine.kit.accuracy import perplexity
 from engine.kit.accuracy.outputs import has_empty_row
 from engine.kit.checkpoints import checkpoint as checkpoints
 from engine.kit.checkpoints import labels, published
-from engine.kit.generation import modules
-from engine.kit.inputs import cases
+from engine.kit.inputs import cases, token_rows
 from engine.kit.inputs.cases import Case
 from engine.kit.onnx import onnx_files
 from engine.kit.reference import image_cases, original_model, own_tokenizer, reference_cases, size_search
-from engine.kit.reference.image_cases import ImageInputs
 from engine.kit.reference.original_model import Original
 from engine.recipe.image_input import Images
 from engine.recipe.shape_values import Values
@@ -147,7 +145,7 @@ class Reference(Step):
             published.refuse_more_tokens(checkpoint, rows)
             images = None
             if self.images is not None:
-                images = ImageInputs.of(checkpoint, original.input_specs, self.preprocess, is_original=True)
+                images = image_cases.maker(checkpoint, original.input_specs, self.preprocess, is_original=True)
             out.parent.mkdir(parents=True, exist_ok=True)
             with NamedTemporaryFile(dir=out.parent) as file:  # images and the answers of a language model are large
                 spill = cases.Spill(file.file)
@@ -223,9 +221,9 @@ def _answer(original: Original, case: Case) -> dict[str, np.ndarray]:
     with _explained(original, case):
         if original.answer_user is None or case.own_inputs is None:
             return original.answer(case.inputs)
-        # No tokenizer gives the tokens for an encoder-decoder's decoder.
-        decoder = {name: array for name, array in case.inputs.items() if name == modules.DECODER_TOKENS}
-        return original.answer_user({**decoder, **case.own_inputs})
+        # No tokenizer gives the tokens for an encoder-decoder's decoder; images are as their own processor has them.
+        others = {name: array for name, array in case.inputs.items() if name not in token_rows.NAMES}
+        return original.answer_user({**others, **case.own_inputs})
 
 
 def _refuse_chance(original: Original, case: Case, first: Mapping[str, np.ndarray]) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from engine import tasks
 from engine.errors import StepError
-from engine.kit.inputs import image_samples, random_inputs, samples, token_rows
+from engine.kit.inputs import image_samples, random_inputs, samples, tensor_samples, token_rows
 from engine.kit.inputs import tokenizer as tokenizers
 from engine.kit.inputs.cases import Case
 from engine.kit.inputs.samples import SampleText
@@ -61,12 +61,12 @@ def ask(
     Raises StepError where the samples do not suit the model.
     """
     specs = original.input_specs
-    if file is not None and images is None and image_samples.are_images(file):
-        raise image_samples.not_taken(specs)
     if images is not None and (file is None or image_samples.are_images(file)):
-        shown = image_cases.samples_of(images, file, names or tasks.find(task).example)
-        alone = image_cases.of_samples(images, shown, checkpoint, names, keep=keep)
-        return [*alone, *map(keep, image_cases.joined(images, shown, alone))]
+        every = image_cases.of_samples(images, file, checkpoint, names=names or tasks.find(task).example)
+        alone = [keep(case) for case in every]
+        return [*alone, *map(keep, batches.of_tensors(alone, specs))]
+    if file is not None and image_samples.are_images(file):
+        raise image_samples.not_taken(*map(tensor_samples.describe, specs.values()))
     if original.vocabulary is None:
         if file is None:
             return drawn(original, profiles, values)
