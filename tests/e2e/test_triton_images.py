@@ -20,7 +20,7 @@ import torch
 import transformers
 import triton_server
 from PIL import Image, ImageOps
-from tritonclient import grpc, http
+from tritonclient import http
 
 from engine.client import curl
 from engine.client.client import Client
