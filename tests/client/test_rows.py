@@ -20,7 +20,7 @@ def test_samples_are_read_as_recipes_have_them(tmp_path):
         '{"txt": "a"}',
         '{"text": "a", "context": "b"}',
         '{"text": "\\ud800"}',
-        *texts,
+        *wrong,
     ):
         (tmp_path / "s.jsonl").write_text(broken)
         with pytest.raises(UsageError):
