@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from pathlib import Path
 
-from engine.kit import images
-from engine.kit.images import settings
+from engine.kit.images import preparation, settings
 from engine.kit.triton import parts, served
 from engine.kit.triton.config import Config, Signature
 from engine.kit.triton.parts import Part
@@ -46,5 +45,6 @@ def part(
     gives = [tensor for tensor in parts.tensors(model.input, model) if tensor.name in own]
     return parts.python(
         name, model, takes=[_FILE], gives=[*gives, *([AnswerTensor(SIZES, "TYPE_INT64", (2,))] if sizes else [])],
-        work=served.IMAGE, settings=prepared, files={images.PREPARATION: images.code()}, needs=("pillow",),
+        work=served.IMAGE, settings=prepared, files={"preparation.py": Path(preparation.__file__).read_bytes()},
+        needs=("pillow",),
     )  # fmt: skip
