@@ -72,7 +72,8 @@ def measure(truth: Sequence[Case], model: Model) -> Fidelity:
     """Return how near the outputs of a model come to the outputs stored in the cases.
 
     The outputs are compared as a whole, without pooling; boxes and scores in one output are compared apart, and
-    queries of a detector in the original's order. A case whose outputs are nearly zero or a single number has no cosine; where no case has a cosine, the cosine is 1.
+    queries of a detector in the original's order. A case whose outputs are nearly zero or a single number has no
+    cosine; where no case has a cosine, the cosine is 1.
     """
     detector = Detector.of(truth)
     originals = [case.outputs for case in truth]
