@@ -20,6 +20,7 @@ from engine.kit.inputs import cases, token_rows
 from engine.kit.inputs.cases import Case
 from engine.kit.onnx import onnx_files
 from engine.kit.reference import image_cases, original_model, own_tokenizer, reference_cases, size_search
+from engine.kit.reference.image_cases import ImageInputs
 from engine.kit.reference.original_model import Original
 from engine.recipe.image_input import Images
 from engine.recipe.shape_values import Values
@@ -74,7 +75,7 @@ class Reference(Step):
     preprocess: Mapping[str, Any] = {}
     """What the recipe says about the preparation of image files."""
     labels: tuple[str, ...] = ()
-    """The names of an ONNX file's classes, or the texts with which a zero-shot classifier compares images."""
+    """The texts with which a zero-shot classifier compares images."""
     profiles: tuple[Profile, ...] = ()
     shape_values: tuple[Mapping[str, Values], ...] = ()
     """The values of inputs that the profiles state; empty where no inputs are drawn within the profiles."""
@@ -103,6 +104,7 @@ class Reference(Step):
             onnx=onnx,
             images=shown,
             preprocess={} if shown is None else recipe.preprocess,
+            labels=() if shown is None or onnx else model.labels,
             profiles=recipe.profiles if drawn or texts else (),
             shape_values=recipe.shape_values if drawn and not texts else (),
             text=None if text is None else Source(uri=text.text),
@@ -143,16 +145,15 @@ class Reference(Step):
         ) as original:
             rows = original.ranges.get("input_ids") or published.table_rows(checkpoints.config(checkpoint))
             published.refuse_more_tokens(checkpoint, rows)
-            images = None
-            if self.images is not None:
-                images = image_cases.maker(checkpoint, original.input_specs, self.preprocess, is_original=True)
             out.parent.mkdir(parents=True, exist_ok=True)
             with NamedTemporaryFile(dir=out.parent) as file:  # images and the answers of a language model are large
-                spill = cases.Spill(file.file)
-                inputs = reference_cases.ask(
-                    original, checkpoint, samples, task=task, profiles=self.profiles, values=self.shape_values,
-                    images=images, names=self.labels, keep=spill.keep,
-                )  # fmt: skip
+                spill, images = cases.Spill(file.file), self._images(original, checkpoint, samples)
+                if images is not None:
+                    inputs = image_cases.ask(images, samples, checkpoint, self.labels, keep=spill.keep)
+                else:
+                    inputs = reference_cases.ask(
+                        original, checkpoint, samples, task=task, profiles=self.profiles, values=self.shape_values
+                    )
                 print(f"running {original.name} on {len(inputs)} cases: {lists.counts(cases.count_kinds(inputs))}")
                 answered = [spill.keep(case) for case in _answered(original, inputs)]
                 cases.save(answered, out)
@@ -170,6 +171,12 @@ class Reference(Step):
             samples="file" if samples is not None else "random" if drawn else "built-in",
             original=original.name,
         )
+
+    def _images(self, original: Original, checkpoint: Path, samples: Path | None) -> ImageInputs | None:
+        """Return what makes the model's inputs from image files; None for other samples, and for a model of texts."""
+        if self.images is None:
+            return None
+        return image_cases.maker(checkpoint, original.input_specs, self.preprocess, samples, is_original=True)
 
 
 def _answered(original: Original, unanswered: Sequence[Case]) -> Iterator[Case]:

@@ -107,7 +107,7 @@ class Spill:
     def __init__(self, file: IO[bytes]) -> None:
         self._file = file
         self._segments: list[np.ndarray] = []
-        self._free: np.ndarray | tuple[()] = ()
+        self._free: Any = ()
         """The unused end of the last segment."""
 
     def keep(self, case: Case) -> Case:

@@ -107,7 +107,9 @@ def listing(folder: Path) -> tuple[list[str], list[Path]]:
     deep = [path for path in folders[1:] if path.parent != folder]
     if deep:
         hint = "images lie in the folder itself, or in a folder in it that has the name of their class"
-        raise StepError(f"the folder {deep[0].relative_to(folder)} lies too deep in the samples {folder.name}", hint=hint)
+        raise StepError(
+            f"the folder {deep[0].relative_to(folder)} lies too deep in the samples {folder.name}", hint=hint
+        )
     if not names or not all(name.isprintable() for name in names):
         what = f"{folder} holds {'a name that is no printable text' if names else 'no image file'}"
         raise StepError(what, [f"image files: {', '.join(image_names.SUFFIXES)}"])
@@ -122,16 +124,17 @@ def named(path: Path) -> dict[str, Path]:
 
 def drawn(texts: Sequence[str] = (), *, count: int = len(_DRAWN), seed: int = 0) -> list[SampleImage]:
     """Return images that need no files, for a model without samples; another seed gives others."""
-    pictures = (
-        drawn_images.png(*_DRAWN[number % len(_DRAWN)], seed=seed + number, grey=number % 3 == 2)  # noqa: PLR2004 - a third
+    pictures = [
+        drawn_images.png(*_DRAWN[number % len(_DRAWN)], seed=seed + number, is_grey=number % 4 == 1)
         for number in range(count)
-    )
+    ]
     return [SampleImage(f"built-in {number}", tuple(texts), drawn=each) for number, each in enumerate(pictures, 1)]
 
 
 def not_taken(*facts: str) -> StepError:
     """Return the error for samples of images where the model takes no images, or nothing says how they are prepared."""
     hint = "say it with preprocess: {size: ...} in the recipe; or give samples as texts (.jsonl) or as tensors (.npz)"
+    facts = tuple(f"the model takes {fact}" for fact in facts)
     return StepError("the samples are images, and nothing says how they become the model's inputs", facts, hint)
 
 

@@ -11,13 +11,13 @@ from engine.errors import StepError
 from engine.kit.checkpoints import labels
 from engine.kit.images import settings
 from engine.kit.images.preparation import Preparation
-from engine.kit.inputs import image_samples, samples, token_rows
+from engine.kit.inputs import image_samples, samples, tensor_samples, token_rows
 from engine.kit.inputs import tokenizer as tokenizers
 from engine.kit.inputs.cases import Case
 from engine.kit.inputs.image_samples import SampleImage
 from engine.kit.inputs.tokenizer import Tokenizer
 from engine.kit.onnx.onnx_files import Input
-from engine.kit.reference import own_processor
+from engine.kit.reference import batches, own_processor
 from engine.kit.reference.own_processor import OwnProcessor
 
 if TYPE_CHECKING:
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 TOOLS = ("pillow", "numpy")
 """The distributions that turn image files into tensors."""
 _TOKENS, _MASK = "input_ids", "attention_mask"
+_TEXTS = 4
+"""The number of built-in texts with which an image is compared where the recipe names none."""
 _ROUNDING = 1.01
 """The factor of a difference that rounding to 32 bits may add."""
 
@@ -91,13 +93,23 @@ class ImageInputs(NamedTuple):
 
 
 def maker(
-    checkpoint: Path, specs: Mapping[str, Input], preprocess: Mapping[str, Any], *, is_original: bool = False
+    checkpoint: Path,
+    specs: Mapping[str, Input],
+    preprocess: Mapping[str, Any],
+    path: Path | None,
+    *,
+    is_original: bool = False,
 ) -> ImageInputs | None:
-    """Return what makes a model's inputs from image files; None where nothing says how images are prepared.
+    """Return what makes a model's inputs of the samples at `path`, or of drawn images where it is None.
 
-    `is_original` tells whether the original model gets the inputs.
+    The result is None for samples that are no images, and without samples where nothing says how images are prepared.
+    `is_original` tells whether the original model gets the inputs. Raises StepError.
     """
+    if path is not None and not image_samples.are_images(path):
+        return None
     chosen = settings.of_checkpoint(checkpoint, specs, preprocess)
+    if chosen is None and path is not None:
+        raise image_samples.not_taken(*map(tensor_samples.describe, specs.values()))
     if chosen is None:
         return None
     tokenizer = tokenizers.load(checkpoint) if _TOKENS in specs else None
@@ -112,19 +124,28 @@ def of_samples(
     path: Path | None,
     checkpoint: Path,
     *,
-    names: Sequence[str] = (),
+    texts: Sequence[str] = (),
     limit: int | None = None,
-    **drawn: int,
+    **drawn: Any,
 ) -> Iterator[Case]:
     """Yield a case without outputs for each of the first `limit` images, or for drawn images where `path` is None.
 
-    `names` are the texts that a line leaves out, and the names of classes that no file has. Raises StepError.
+    `texts` stand beside each image whose line names none. Raises StepError.
     """
-    texts = names if inputs.tokenizer is not None else ()
-    classes = labels.numbers(checkpoint) or {name: number for number, name in enumerate(names)}
+    texts = texts or [each.text for each in samples.built_in()[:_TEXTS]]
+    texts = texts if inputs.tokenizer is not None else ()
+    classes = labels.numbers(checkpoint)
     images = image_samples.drawn(texts, **drawn) if path is None else image_samples.read(path, texts)
     for image in images[:limit]:
         file, number = str(digest.of_bytes(image.content())), image.number(classes)
         shown = " | ".join((image.name if image.path is None else image.path.name, *image.texts))
         tensors, own = inputs.tensors(image)
         yield Case(image.name, shown, "sample", tensors, {}, number, own, file)
+
+
+def ask(
+    inputs: ImageInputs, path: Path | None, checkpoint: Path, texts: Sequence[str], *, keep: Callable[[Case], Case]
+) -> list[Case]:
+    """Return the cases of images alone and in batches, without outputs; `keep` moves each out of memory."""
+    alone = [keep(case) for case in of_samples(inputs, path, checkpoint, texts=texts)]
+    return [*alone, *map(keep, batches.of_tensors(alone, inputs.specs))]
