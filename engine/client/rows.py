@@ -10,20 +10,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from engine.errors import UsageError
+from engine.text import image_names
 from engine.text.display import has_surrogates
 
 if TYPE_CHECKING:
     import numpy as np
 
 STDIN = "-"
-IMAGES = (".png", ".jpg", ".jpeg", ".webp", ".bmp", ".gif", ".tif", ".tiff")
-"""The suffixes of image files."""
 _FORMS = (
     'each line is {"text"}, {"text", "pair"}, {"question", "context"}, {"image"} or {"image", "texts": [...]}, '
     'optionally with "label"'
 )
 _FIELDS = ({"text"}, {"text", "pair"}, {"question", "context"}, {"image"}, {"image", "texts"})
-_FILES = f"a file is .jsonl, .txt, .npz or an image ({', '.join(IMAGES)})"
+_FILES = f"a file is .jsonl, .txt, .npz or an image ({', '.join(image_names.SUFFIXES)})"
 _SHOWN = 80
 """The largest number of characters of a line that an error shows."""
 _SHOWN_TEXT = 200
@@ -114,7 +113,7 @@ def _file(name: str) -> list[QueryRow]:
     """Return the rows of a file or of standard input: one row for an image, else a row for each sample or line."""
     path = Path(name)
     suffix = path.suffix.lower()
-    if suffix in IMAGES:
+    if suffix in image_names.SUFFIXES:
         return [_image(path)]
     if name != STDIN and suffix not in (".jsonl", ".txt"):
         raise UsageError(f"{name} is of an unknown kind", hint=_FILES)

@@ -46,6 +46,9 @@ FIELDS: Mapping[str, Mapping[str, FieldMeaning]] = {
         "graphs": _about("Other values for one graph of a model of several.", {"decoder": {"precision": "fp32"}}),
         "quantize": _about("How a precision is lowered, and which layers keep theirs.", {"weights_only": True}),
         "generate": _about("How a model generates text.", {"max_new_tokens": 64}),
+        "postprocess": _about(
+            "How a package makes answers of an .onnx file's outputs.", "softmax", {"boxes": {"layout": "yolov8"}}
+        ),
         "preprocess": _about("How image files become tensors.", {"size": 224}),
         "policy": _about("What may be packaged at all.", {"licenses": ["apache-2.0", "mit"]}),
         "hermetic": _about("Whether a job fails that reads anything which no row of its key covers."),
@@ -88,6 +91,9 @@ FIELDS: Mapping[str, Mapping[str, FieldMeaning]] = {
             "The name of a prompt of a sentence-transformers model, which is put in front of each text.", "query"
         ),
         "truncate_dim": _about("How many numbers of a sentence embedding are kept. By default as the model says.", 256),
+        "labels": _about(
+            "The names of the classes of an .onnx file, or a zero-shot classifier's texts.", ["cat", "dog"]
+        ),
         "trust_remote_code": _about("Not supported: code of a model never runs."),
     },
     "Target": {
@@ -229,6 +235,15 @@ FIELDS: Mapping[str, Mapping[str, FieldMeaning]] = {
         "channels": _about("The order of the channels, or L for one grey channel. By default RGB.", "BGR"),
         "mean": _about("What is subtracted from each channel, or from all.", [0.485, 0.456, 0.406]),
         "std": _about("By what each channel is divided, or all.", [0.229, 0.224, 0.225]),
+    },
+    "ToBoxes": {"boxes": _about("How the outputs of a detector become boxes.", {"layout": "yolov8"})},
+    "Boxes": {
+        "layout": _about("What the outputs hold. By default yolov8.", "yolov8", "separate"),
+        "outputs": _about("The names of the outputs: boxes, scores, labels.", ["output0"]),
+        "format": _about("What the numbers of a box are. By default cxcywh.", "xyxy"),
+        "normalized": _about("Whether the numbers are shares of the image, and no pixels."),
+        "threshold": _about("The score that a box has to exceed, 0 to 1. By default 0.25.", 0.5),
+        "iou": _about("From which overlap on the worse of two boxes is left out. By default 0.7.", 0.45),
     },
     "PolicySection": {
         "licenses": _about("The SPDX ids of the licences that model and tokenizer may have.", ["apache-2.0", "mit"])

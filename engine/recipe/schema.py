@@ -39,6 +39,7 @@ from engine.recipe.fields import (
 from engine.recipe.image_input import Images
 from engine.recipe.licenses import License
 from engine.recipe.model_config import MODEL_CONFIG, PartName
+from engine.recipe.postprocessing import Postprocess
 from engine.recipe.sections import (
     BuiltOnUse,
     Calibration,
@@ -78,6 +79,8 @@ class ModelSection(RecipePart):
     """The name of the prompt of a sentence-transformers model that is put in front of each text."""
     truncate_dim: Size | None = None
     """How many numbers of a sentence embedding are kept."""
+    labels: Annotated[tuple[Text, ...], Field(max_length=65536)] = ()
+    """The names of the classes of an ONNX file; for a zero-shot classifier, the texts that it chooses from."""
     trust_remote_code: Flag = False
 
     @property
@@ -275,6 +278,7 @@ class Recipe(RecipePart):
     quantize: Annotated[Quantization, BuiltOnUse()] = {}
     generate: Annotated[Generate, BuiltOnUse()] = {}
     preprocess: Annotated[Preprocess, BuiltOnUse()] = {}
+    postprocess: Postprocess | None = None
     policy: Annotated[PolicySection, BuiltOnUse()] = PolicySection.model_construct()
     hermetic: Flag = False
     """Whether a job fails that reads anything which no row of its key covers."""

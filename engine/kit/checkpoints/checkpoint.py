@@ -22,6 +22,9 @@ _OFFSET_POSITIONS = frozenset(
 IMAGES = "images"
 """The name of the only input of a timm model in the exported graph."""
 
+LABELS = "labels.json"
+"""The file beside an ONNX file with the names that the recipe gives to the classes, as `id2label`."""
+
 TOKENIZER = "tokenizer.json"
 """The file that holds the whole tokenizer of a checkpoint."""
 _TOKENIZERS = (
@@ -48,12 +51,12 @@ def kind(checkpoint: Path) -> Literal["transformers", "onnx", "timm"]:
 
 
 def config(checkpoint: Path) -> dict[str, Any]:
-    """Return the content of `config.json`; {} where the checkpoint is an ONNX file.
+    """Return the content of `config.json`; of an ONNX file the names of its classes, where the recipe names them.
 
     Raises StepError where config.json is missing or no JSON object, or where its `model_type` is not a string.
     """
     if (checkpoint / "model.onnx").is_file():
-        return {}
+        return json_files.settings(checkpoint / LABELS)
     path = checkpoint / "config.json"
     if not path.is_file():
         raise StepError(

@@ -123,7 +123,7 @@ def _parts(serving: Serving, middle: Part, signature: Signature, checkpoint: Pat
     model = middle.config
     task = _task(serving, checkpoint)
     texts = text.load(serving, signature, checkpoint, task) if serving.tokenizer else None
-    answer = answers.of(task, signature, checkpoint, texts, serving.answers) if _answers(serving) else None
+    answer = answers.of_package(serving, signature, checkpoint, task, texts) if _answers(serving) else None
     also = {*answer.takes, *answer.outputs} if answer is not None else set()
     first: list[Part] = []
     if serving.tokenizer:

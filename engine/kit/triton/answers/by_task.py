@@ -3,18 +3,34 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from engine import tasks
 from engine.errors import StepError
+from engine.kit.checkpoints import labels
+from engine.kit.triton.serving import NAMED
 from engine.tasks.answer import Answer, Unfit
 
 if TYPE_CHECKING:
+    import onnx
+
     from engine.kit.triton.config import Signature
+    from engine.kit.triton.serving import Serving
     from engine.kit.triton.text import ServedTokenizer
+    from engine.recipe.postprocessing import Postprocess
+
+
+def of_package(
+    serving: Serving, signature: Signature, checkpoint: Path, task: str, text: ServedTokenizer | None
+) -> Answer | None:
+    """Return the post-processing that the recipe names, else that of the task. Raises StepError as both do."""
+    if serving.named is None:
+        return of(task, signature, checkpoint, text, serving.answers)
+    names = labels.names(checkpoint, None)
+    return named(serving.named, checkpoint, signature, names=names, preprocess=serving.preprocess)
 
 
 def of(
@@ -42,6 +58,23 @@ def of(
         return None
     own = {name: (options or {}).get(name, value) for name, value in answer.settings.items()}
     return replace(answer, settings=own)
+
+
+def named(
+    postprocess: Postprocess,
+    model: onnx.ModelProto | Path,
+    signature: Signature,
+    *,
+    names: Sequence[str],
+    preprocess: Mapping[str, Any],
+) -> Answer:
+    """Return the post-processing that a recipe names, as `answers.named.make`. Raises StepError for other outputs."""
+    maker = importlib.import_module(NAMED)
+    try:
+        answer: Answer = maker.make(postprocess, model, signature, names=names, preprocess=preprocess)
+    except Unfit as reason:
+        raise refusal("`postprocess`", reason) from None
+    return answer
 
 
 def refusal(task: str, reason: Unfit) -> StepError:

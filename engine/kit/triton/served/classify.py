@@ -23,10 +23,16 @@ class Work:
         self.scores = {"softmax": _softmax, "sigmoid": _sigmoid, "number": _number, "exp": _exp}[settings["scores"]]
 
     def __call__(self, given: dict[str, Any]) -> dict[str, Any]:
-        """Return `labels` and `scores`, each [rows, classes]; the inputs are logits [rows, classes] and maybe TEXT."""
+        """Return `labels` and `scores`, each [rows, classes]; the inputs are logits [rows, classes] and maybe TEXT.
+
+        Of numbers of classes, [rows] or [rows, 1], only `labels` [rows, 1] is returned.
+        """
         import numpy as np
 
-        logits = given[self.logits].astype(np.float32, copy=False)
+        logits = given[self.logits]
+        if logits.dtype.kind != "f":
+            return {"labels": self.labels[logits.reshape(-1, 1)]}
+        logits = logits.astype(np.float32, copy=False)
         order = np.argsort(-logits, axis=1, kind="stable")  # different logits may have equal scores
         labels = np.take_along_axis(given["TEXT"], order, axis=1) if "TEXT" in given else self.labels[order]
         return {"labels": labels, "scores": np.take_along_axis(self.scores(logits), order, axis=1)}
