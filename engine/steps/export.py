@@ -7,7 +7,7 @@ import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, ClassVar, Self
 
 from engine import tasks
 from engine.errors import StepError
@@ -18,7 +18,16 @@ from engine.kit.generation import modules
 from engine.kit.onnx import graphs, ir_models, mapped_weights, onnx_files
 from engine.kit.onnx.ir_models import Pipeline
 from engine.kit.onnx.passes import embedding_tables
-from engine.kit.reference import own_tokenizer, probes, streamed_weights, timm_models, torch_models
+from engine.kit.reference import (
+    export_ways,
+    own_tokenizer,
+    probes,
+    streamed_weights,
+    timm_models,
+    torch_models,
+    vision_models,
+)
+from engine.kit.reference.export_ways import Exporter
 from engine.kit.reference.model_loading import quiet
 from engine.recipe import image_input
 from engine.recipe.image_input import Images
@@ -35,8 +44,6 @@ if TYPE_CHECKING:
     from engine.recipe.schema import Recipe
 
     Answer = Callable[[Mapping[str, np.ndarray]], dict[str, np.ndarray]]
-
-Exporter = Literal["torchscript", "dynamo"]
 
 _TOLERANCE = 1e-3
 """Upper limit of an exported graph's error, as a share of the largest output."""
@@ -69,7 +76,7 @@ class ExportReport(GraphReport, TypedReport):
 class Export(Step):
     """Write the model as ONNX: in fp32, for every batch size and sequence length, and for every target.
 
-    An image model accepts any batch size, and images of one size.
+    An image model accepts any batch size, and images of one size, or of any size where the model allows it.
     """
 
     makes = "exported"
@@ -83,7 +90,7 @@ class Export(Step):
     num_labels: int | None = None
     random_head: bool = False
     images: Images | None = None
-    """How images are prepared for a timm model; None for a model of transformers."""
+    """The size and the layout of the images; None for a model of texts."""
     opset: int = 20
 
     @classmethod
@@ -100,7 +107,7 @@ class Export(Step):
     def tools_used(self) -> tuple[str, ...]:
         # The checkpoint's own tokenizer tells which inputs the graph has.
         by_tokenizer = own_tokenizer.TOOLS if self.images is None else ()
-        return (*self.tools, *by_tokenizer, *image_input.libraries(self.images))
+        return (*self.tools, *by_tokenizer, image_input.library(self.images))
 
     def run(self, out: Path, *, checkpoint: Path) -> ExportReport:
         """Export the model with the first exporter whose graph gives the same outputs as the model.
@@ -115,7 +122,7 @@ class Export(Step):
         parts = modules.with_past(module) if tasks.generates(task) else None
         longest = checkpoints.max_sequence(checkpoint)
         problems: list[str] = []
-        for exporter in ("torchscript", "dynamo"):
+        for exporter in _exporters(module):
             print(f"exporting with the {exporter} exporter, opset {self.opset}")
             with tempfile.TemporaryDirectory(dir=out.parent, prefix="export-") as scratch:
                 problem = self._try(exporter, module, parts, longest, Path(scratch))
@@ -142,8 +149,7 @@ class Export(Step):
         raw, normal = scratch / "raw", scratch / "normal"
         try:
             if parts is None:
-                traced = timm_models.with_constant_padding(module) if timm_models.is_one(module) else module
-                self._write(exporter, traced, probes.example(module, longest), raw, normal)
+                self._write(exporter, _to_trace(module), probes.example(module, longest), raw, normal)
                 session = ort.session(normal, threads=1, level="disabled", prepack=False)
                 return _difference(module, lambda inputs: ort.run(session, inputs), longest)
             for folder, part in parts.items():
@@ -169,6 +175,8 @@ class Export(Step):
             streamed_weights.put_back(model, weights)
             if modules.generates(module):
                 model = _untwinned(model)
+            if vision_models.is_one(module):
+                _state_shapes(model, _shapes_of_images(module, example))
             onnx_files.save(model, normal, threshold=self.inline_limit)
         shutil.rmtree(raw)
 
@@ -182,6 +190,18 @@ class Export(Step):
         )
         print(f"exported: {sizes.decimal(size)}")
         return ExportReport(task=task, exporter=exporter, opset=self.opset, bytes=size, **vars(graph))
+
+
+def _exporters(module: torch.nn.Module) -> tuple[Exporter, ...]:
+    """Return the exporters in the order of the tries; a model of timm has no way of its own."""
+    return getattr(module, "way", export_ways.IMAGES).exporters
+
+
+def _to_trace(module: torch.nn.Module) -> torch.nn.Module:
+    """Return the module that an exporter traces, with pieces replaced that exporters do not write well."""
+    if timm_models.is_one(module):
+        return timm_models.with_constant_padding(module)
+    return vision_models.to_trace(module) if vision_models.is_one(module) else module
 
 
 def _untwinned(model: onnx.ModelProto) -> onnx.ModelProto:
@@ -233,12 +253,44 @@ def _output_axes(module: torch.nn.Module, example: dict[str, np.ndarray]) -> dic
     """Return the dynamic axes of each output; a second axis with one entry per token is called `sequence`."""
     if modules.generates(module) and module.output_specs is not None:
         return {name: _free_axes(value.shape) for name, value in module.output_specs.items()}
+    if vision_models.is_one(module):
+        return {name: _free_axes(shape) for name, shape in _shapes_of_images(module, example).items()}
     tokens = example["input_ids"].shape[1] if "input_ids" in example else None
     answers = torch_models.call(module, example)
     return {
         name: {0: "batch", **({1: "sequence"} if answer.ndim > 1 and answer.shape[1] == tokens else {})}
         for name, answer in answers.items()
     }
+
+
+def _shapes_of_images(module: torch.nn.Module, example: dict[str, np.ndarray]) -> dict[str, tuple[int | str, ...]]:
+    """Return the shapes of an image model's outputs: an axis is free where inputs of other extents change its extent.
+
+    Such an axis has the name of the input's axis with the same extents, or a name of its own.
+    """
+    again = probes.example_of_other_sizes(module)
+    others = torch_models.call(module, again)
+    named = {
+        (example[name].shape[index], again[name].shape[index]): axis
+        for name, spec in module.input_specs.items()
+        for index, axis in _free_axes(spec.shape).items()
+    }
+    return {
+        name: tuple(
+            first if first == second else named.get((first, second), f"{name}_axis_{index}")
+            for index, (first, second) in enumerate(zip(answer.shape, others[name].shape, strict=True))
+        )
+        for name, answer in torch_models.call(module, example).items()
+    }
+
+
+def _state_shapes(model: onnx.ModelProto, shapes: Mapping[str, tuple[int | str, ...]]) -> None:
+    """Write the shapes of outputs into the graph, as the exporters' own inference leaves most of them open."""
+    import onnx
+
+    for output in model.graph.output:
+        kind = output.type.tensor_type.elem_type
+        output.CopyFrom(onnx.helper.make_tensor_value_info(output.name, kind, shapes[output.name]))
 
 
 def _refuse_nan(module: torch.nn.Module, longest: int | None) -> None:
@@ -248,7 +300,7 @@ def _refuse_nan(module: torch.nn.Module, longest: int | None) -> None:
     if broken:
         raise StepError(
             f"the original model answers NaN: {', '.join(broken)}",
-            [f"{type(module.model).__name__} in PyTorch, on random tokens, {kind}"],
+            [f"{type(module.model).__name__} in PyTorch, on random inputs, {kind}"],
             "are the weights damaged? save or download the model again",
         )
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from engine import tasks
 from engine.builder import sources
@@ -27,6 +28,11 @@ from engine.step import Source
 from engine.store.opening import open_store
 from engine.system import own_stores
 from engine.tasks import Classes, Unfit, answer
+
+if TYPE_CHECKING:
+    import onnx
+
+    from engine.recipe.postprocessing import Postprocess
 
 
 @dataclass(frozen=True)
@@ -187,6 +193,9 @@ def look_at_onnx_file(subject: CheckedVariant) -> None:
 def _look_at_outputs(subject: CheckedVariant, path: Path) -> None:
     """Raise RecipeError where the outputs of a file are not those of the recipe's task."""
     recipe = subject.recipe
+    if recipe.postprocess is not None:
+        _look_at_named(subject, recipe.postprocess, onnx_source.read(path))
+        return
     task, triton = tasks.known(recipe.model.task or ""), recipe.package.triton
     if task is None or not (task.classes or task.context) or not (triton.postprocess and triton.tokenizer):
         return
@@ -204,10 +213,21 @@ def _look_at_outputs(subject: CheckedVariant, path: Path) -> None:
                 if task.classes is None:
                     scores.refuse_activated(model, output.name, axes=axes)
                 else:
-                    answer.extent(output)
+                    named, classes = len(recipe.model.labels), answer.extent(output)
+                    if named not in (0, classes):
+                        raise Unfit(f"it tells {classes} classes apart, and model.labels names {named}")  # noqa: TRY301
                     scores.behind(model, output.name, axes=axes)
         except Unfit as reason:
             raise by_task.refusal(task.name, reason) from None
+
+
+def _look_at_named(subject: CheckedVariant, named: Postprocess, model: onnx.ModelProto) -> None:
+    from engine.kit.triton.answers import by_task
+    from engine.kit.triton.config import Signature
+
+    signature, recipe = Signature(onnx_files.inputs(model), onnx_files.outputs(model)), subject.recipe
+    with subject.at("postprocess"):
+        by_task.named(named, model, signature, names=recipe.model.labels, preprocess=recipe.preprocess)
 
 
 def _import_quietly() -> None:

@@ -77,6 +77,7 @@ def load(
     module = torch_models.load(checkpoint, task, images=images, **head)
     tokens = token_rows.are_tokens(module.input_specs)
     longest = checkpoints.max_sequence(checkpoint)
+    vocabulary = torch_models.vocabulary(module) if "input_ids" in module.input_specs else None
     if tasks.find(task).generates is Generates.CONTINUES:
         longest = min(longest or _CONTINUED, _CONTINUED)
     threads = torch.get_num_threads()
@@ -86,8 +87,8 @@ def load(
             name="pytorch-fp32",
             input_specs=module.input_specs,
             answer=lambda inputs: torch_models.call(module, inputs),
-            ranges={},
-            vocabulary=torch_models.vocabulary(module) if tokens else None,
+            ranges={} if vocabulary is None or tokens else {"input_ids": vocabulary.tokens},
+            vocabulary=vocabulary if tokens else None,
             longest=longest,
             complete=lambda inputs: torch_models.complete(module, inputs),
             tokenizer=getattr(module, "tokenizer", None),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 from engine.kit.generation import modules
 from engine.kit.inputs import synthetic, token_rows
-from engine.kit.reference import timm_models, torch_models
+from engine.kit.reference import timm_models, torch_models, vision_models
 
 if TYPE_CHECKING:
     import numpy as np
@@ -22,13 +22,22 @@ All extents differ, so that an exporter cannot mix up axes.
 """
 _ANSWER = 6
 """The number of tokens that the decoder of an encoder-decoder model reads in a probe."""
+_OTHER_SIZES = ((64, 160), (101, 75))
+"""Heights and widths of images that differ from those that trace a model; the patches of a model divide some of them."""
+_TEXTS, _TOKENS = 5, 7
+"""The number of texts beside an image, and of the tokens of each text, that differ from those that trace a model."""
 
 
 def example(module: torch.nn.Module, longest: int | None) -> Tensors:
     """Return the inputs for tracing a model: two images, or two rows of tokens."""
     if not token_rows.are_tokens(module.input_specs):
-        return timm_models.example(module, 2)
+        return _images(module, 2)
     return _rows(module, longest, (11, 16))
+
+
+def example_of_other_sizes(module: torch.nn.Module) -> Tensors:
+    """Return inputs of an image model in which every free axis has another extent than in those of `example`."""
+    return vision_models.example(module, 3, _OTHER_SIZES[0], texts=_TEXTS, tokens=_TOKENS)
 
 
 def example_with_past(part: torch.nn.Module, tokens: int) -> Tensors:
@@ -56,13 +65,22 @@ def probes(module: torch.nn.Module, longest: int | None) -> Iterator[tuple[str, 
     The inputs have masks of every kind, and shapes that differ from the shapes of the inputs that `example` returns.
     """
     if not token_rows.are_tokens(module.input_specs):
-        yield "one image", timm_models.example(module, 1)
-        yield "three images", timm_models.example(module, 3)
+        yield "one image", _images(module, 1)
+        yield "three images", _images(module, 3)
+        if vision_models.is_free(module):
+            for rows, size in enumerate(_OTHER_SIZES, 1):
+                yield "images of {} x {}".format(*size), vision_models.example(module, rows, size)
+        if "input_ids" in module.input_specs:
+            yield "other texts", vision_models.example(module, 2, texts=_TEXTS, tokens=_TOKENS)
         return
     yield "one row", _answered(module, _rows(module, longest, (7,)))
     yield "right-padded", _answered(module, _rows(module, longest, (37, 5, 20)))
     yield "left-padded", _answered(module, _rows(module, longest, (37, 5, 20), side="left"))
     yield "with a hole in the mask", _answered(module, token_rows.punch_hole(_rows(module, longest, (23, 9))))
+
+
+def _images(module: torch.nn.Module, batch: int) -> Tensors:
+    return (timm_models if timm_models.is_one(module) else vision_models).example(module, batch)
 
 
 def _answered(module: torch.nn.Module, rows: Tensors) -> Tensors:
@@ -83,6 +101,7 @@ def _rows(
 ) -> Tensors:
     """Return a batch of random rows with the given lengths, cut to `longest`; the sum of `lengths` is the seed."""
     vocabulary = torch_models.vocabulary(module)
-    limit = longest or max(lengths)
-    rows = synthetic.rows(sum(lengths), vocabulary, [min(length, limit) for length in lengths])
+    fixed = module.input_specs["input_ids"].shape[1]
+    limit, least = (fixed, fixed) if isinstance(fixed, int) else (longest or max(lengths), 1)
+    rows = synthetic.rows(sum(lengths), vocabulary, [max(least, min(length, limit)) for length in lengths])
     return token_rows.batch(rows, pad=vocabulary.pad, side=side)
