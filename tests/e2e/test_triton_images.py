@@ -60,7 +60,7 @@ def checkpoints(tmp_path_factory):
 @pytest.fixture(scope="module")
 def server(checkpoints, environment, tmp_path_factory):
     folder = tmp_path_factory.mktemp("packages")
-    images = Images(libraries=("transformers",))
+    images = Images(library="transformers")
     for key, name in MODELS.items():
         task = image_models.task_of(name)
         Export(task=task, images=images).run(folder / f"{key}-exported", checkpoint=checkpoints[key])
