@@ -5,9 +5,6 @@ from typing import Any, Literal
 
 from engine.recipe.values import RecipePart
 
-COMPANIONS: Mapping[str, tuple[str, ...]] = {"timm": ("torchvision",)}
-"""The further distributions with which a library reads images."""
-
 
 class Images(RecipePart):
     """The input of an image model: the order of its axes, its size in pixels, and the library that loads it."""

@@ -15,7 +15,6 @@ from engine.client.client import Client
 from engine.client.failures import RequestRefusedError, ServerGoneError
 from engine.client.model_metadata import ModelMetadata
 from engine.errors import StepError
-from engine.kit import images
 from engine.kit.bench.interleaving import Contender
 from engine.kit.bench.report import ServerReport
 from engine.kit.checkpoints import checkpoint as checkpoints
@@ -142,7 +141,7 @@ def _files(folder: Path, name: str, inputs: Tensors) -> np.ndarray:
     """Return an image file a row: of the images' own size where the model takes any size, else as phones send them."""
     import numpy as np
 
-    place = next(path.parent for path in sorted(folder.glob(f"{name}*/1/{images.PREPARATION}")))
+    place = next(path.parent for path in sorted(folder.glob(f"{name}*/1/preparation.py")))
     settings = json_files.settings(place / parts.SETTINGS)
     pixels = inputs[settings["output"]]
     own = pixels.shape[1:3] if settings["last"] else pixels.shape[2:4]

@@ -115,7 +115,7 @@ def test_a_model_of_images_gets_as_many_files_that_become_its_images(tmp_path, s
     means = graphs.write(
         tmp_path / "means", graphs.graph(nodes, [pixels], [("logits", graphs.FLOAT, ["batch", 3])], [])
     )
-    images = Images(libraries=("transformers",))
+    images = Images()
     task = "image-classification"
     serving = Serving(model_name="m", ensemble="m_image", images=images, task=task, postprocess=False)
     written = repository.write(tmp_path / "package", serving, validated=means, checkpoint=checkpoint)

@@ -13,7 +13,6 @@ from engine.builder.variant import PlannedVariant
 from engine.errors import StepError
 from engine.kit.checkpoints import licenses
 from engine.machine import imports, tools
-from engine.recipe import image_input
 from engine.runtimes import registry
 from engine.runtimes.recipes import IN_PROCESS
 from engine.runtimes.runner import no_checkpoint
@@ -62,15 +61,11 @@ def _look_at_licenses(subject: CheckedVariant) -> None:
 def _look_at_tools(subject: CheckedVariant) -> None:
     """Raise RecipeError for a job whose step uses a package of this project's extras that is not installed.
 
-    A job that runs on another machine, for its GPU, needs nothing here. Of the libraries that may load a checkpoint, a
-    job needs the one that the checkpoint is of.
+    A job that runs on another machine, for its GPU, needs nothing here.
     """
-    kind, loading = subject.facts.kind if subject.facts else None, image_input.libraries(subject.recipe.images)
-    others = {name for name in loading if name != kind} if kind in loading else set()
-    unused = {tool for name in others for tool in (name, *image_input.COMPANIONS.get(name, ()))}
     for job in subject.variant.jobs:
         for name in job.step.tools_used() if job.step.hardware() is None else ():
-            if name in unused or distribution.extra_with(name) is None or tools.version_of(name) != tools.MISSING:
+            if distribution.extra_with(name) is None or tools.version_of(name) != tools.MISSING:
                 continue
             module = distribution.module_of(name)
             if imports.location(module) is None:  # a package without a distribution can be imported, too
