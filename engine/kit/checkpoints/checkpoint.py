@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from engine import tasks
 from engine.errors import StepError
-from engine.kit.checkpoints import exportable, json_files, sentences
+from engine.kit.checkpoints import exportable, json_files, model_inputs, sentences
 from engine.tasks import TENSORS, heads
 
 _OFFSET_POSITIONS = frozenset(
@@ -102,22 +102,33 @@ def task(checkpoint: Path, requested: str | None) -> str:
 
 
 def refuse_other_kind(checkpoint: Path, name: str) -> None:
-    """Raise StepError for a model of transformers that takes images or sound, and names no task that is supported.
+    """Raise StepError for a model of transformers that takes more than texts, and names no task that is supported.
 
     `name` is the model as transformers loads it: a directory, or a repository of the hub.
     """
     task = tasks.known(own_task(checkpoint) or "")
-    if kind(checkpoint) != "transformers" or (task is not None and task.auto_class is not None):
-        return  # a step that goes on does not read the table, which is no part of its key
     fields = config(checkpoint)
+    supported = task is not None and task.auto_class is not None and (not task.takes_images or _takes_images(fields))
+    if kind(checkpoint) != "transformers" or supported:
+        return  # a step that goes on does not read the table, which is no part of its key
     if inputs := exportable.beyond_text(fields):
         kinds = [*(exportable.KINDS[each] for each in inputs), *(["texts"] if "text_config" in fields else [])]
         named = architecture(checkpoint) or fields["model_type"]
         raise StepError(
-            f"{named} takes {' and '.join(dict.fromkeys(kinds))}: models of transformers are built for texts only",
-            [_because(checkpoint), f"its inputs other than texts: {', '.join(inputs)}"],
+            f"{named} takes {' and '.join(dict.fromkeys(kinds))}, and does none of the tasks that are supported",
+            [
+                _because(checkpoint),
+                f"its inputs other than texts: {', '.join(inputs)}",
+                f"supported: {', '.join(_of_transformers())}",
+            ],
             exportable.own_export(fields, name),
         )
+
+
+def _takes_images(fields: Mapping[str, Any]) -> bool:
+    """Whether a model with this config.json takes images, as far as the source of transformers tells."""
+    declared = model_inputs.declared(fields)
+    return declared is None or "pixel_values" in declared[1]
 
 
 def refuse_unnamed(checkpoint: Path, name: str, *, images: bool) -> None:
@@ -147,7 +158,7 @@ def own_task(checkpoint: Path) -> str | None:
     return heads.named(
         _architectures(fields),
         encoder_decoder=bool(fields.get("is_encoder_decoder")),
-        vocabulary="vocab_size" in fields,
+        vocabulary=_reads_tokens(fields),
         sentences=sentences.has_pooling(checkpoint),
     )
 
@@ -182,13 +193,13 @@ def max_sequence(checkpoint: Path) -> int | None:
 def axes(checkpoint: Path) -> dict[str, list[int | str]]:
     """Return the name of each input of a transformers or timm model -> its extents or axis names in the exported graph.
 
-    The result is {} for a transformers model whose config.json has no `vocab_size`, because only the loaded model tells
-    its inputs.
+    The result is {} for a transformers model whose config.json has no `vocab_size` of a model of texts:
+    `kit/reference/image_inputs.axes` tells the inputs of a model of images.
     """
     fields = config(checkpoint)
     if kind(checkpoint) == "timm":
         return {IMAGES: ["batch", *timm_config(checkpoint).get("input_size", [3, "height", "width"])]}
-    if "vocab_size" not in fields:
+    if not _reads_tokens(fields):
         return {}
     types = fields.get("type_vocab_size", 2 if fields.get("model_type") in _TWO_TYPES else 0)
     if not _gives_token_types(checkpoint):
@@ -213,6 +224,11 @@ def tokenizer_file(checkpoint: Path) -> Path | None:
 def has_tokenizer(checkpoint: Path) -> bool:
     """Tell whether a directory has files from which transformers may make a tokenizer."""
     return any((checkpoint / name).is_file() for name in (TOKENIZER, *_TOKENIZERS))
+
+
+def _reads_tokens(fields: Mapping[str, Any]) -> bool:
+    """Whether config.json is that of a model of texts; the `vocab_size` of BEiT, say, counts kinds of patches."""
+    return "vocab_size" in fields and "image_size" not in fields
 
 
 def _gives_token_types(checkpoint: Path) -> bool:
@@ -279,8 +295,10 @@ def _possible_task(checkpoint: Path) -> str:
     if model_type not in exportable.rows():
         return "say `task:` under `model:` in the recipe"
     works, headless = exportable.tasks_of(model_type), exportable.headless(model_type)
-    if not works:
+    if not works and architecture(checkpoint) is not None:
         return exportable.own_export(config(checkpoint), str(checkpoint))
+    if not works:
+        return "say `task:` under `model:` in the recipe"
     behind = ", or the task of the model's head" if headless else ""
     return f"say `task: {' or '.join(headless or works)}` under `model:`{behind}"
 
