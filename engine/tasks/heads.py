@@ -51,12 +51,5 @@ def named(architectures: Sequence[str], *, encoder_decoder: bool, vocabulary: bo
     if sentences and task != "text-classification":
         return _SENTENCES
     if task is None and first.endswith("Model"):
-        return _headless(encoder_decoder=encoder_decoder, vocabulary=vocabulary)
+        return "text2text-generation" if encoder_decoder else _SENTENCES if vocabulary else _IMAGES
     return _BEHIND_AN_ENCODER.get(task, task) if task is not None and encoder_decoder else task
-
-
-def _headless(*, encoder_decoder: bool, vocabulary: bool) -> str:
-    """Return the task of a model without a head: text2text-generation, or features of texts or of images."""
-    if encoder_decoder:
-        return "text2text-generation"
-    return _SENTENCES if vocabulary else _IMAGES

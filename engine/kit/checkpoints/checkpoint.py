@@ -108,34 +108,30 @@ def refuse_other_kind(checkpoint: Path, name: str) -> None:
     """
     task = tasks.known(own_task(checkpoint) or "")
     fields = config(checkpoint)
-    supported = task is not None and task.auto_class is not None and (not task.takes_images or _takes_images(fields))
+    supported = task is not None and task.auto_class is not None and (not task.takes_images or takes_images(fields))
     if kind(checkpoint) != "transformers" or supported:
         return  # a step that goes on does not read the table, which is no part of its key
-    if inputs := exportable.beyond_text(fields):
+    declared = model_inputs.declared(fields) or ("", {})
+    if inputs := exportable.beyond_text(fields) or tuple(name for name in declared[1] if name in exportable.KINDS):
         kinds = [*(exportable.KINDS[each] for each in inputs), *(["texts"] if "text_config" in fields else [])]
         named = architecture(checkpoint) or fields["model_type"]
         raise StepError(
             f"{named} takes {' and '.join(dict.fromkeys(kinds))}, and does none of the tasks that are supported",
-            [
-                _because(checkpoint),
-                f"its inputs other than texts: {', '.join(inputs)}",
-                f"supported: {', '.join(_of_transformers())}",
-            ],
+            [_because(checkpoint), f"its inputs: {', '.join(inputs)}", f"supported: {', '.join(_of_transformers())}"],
             exportable.own_export(fields, name),
         )
 
 
-def _takes_images(fields: Mapping[str, Any]) -> bool:
+def takes_images(fields: Mapping[str, Any]) -> bool:
     """Whether a model with this config.json takes images, as far as the source of transformers tells."""
     declared = model_inputs.declared(fields)
     return declared is None or "pixel_values" in declared[1]
 
 
 def refuse_unnamed(checkpoint: Path, name: str, *, images: bool) -> None:
-    """Raise StepError for a model of images where the recipe does not say that it takes images (`images`).
+    """Raise StepError for a model with the task `name` where the recipe does not say that it takes images (`images`).
 
-    `name` is the model's task. The recipe must say so, because the key of a job needs the versions of the libraries for
-    images before the job reads the checkpoint.
+    The key of a job needs the versions of the libraries for images before the job reads the checkpoint.
     """
     name = heads.TIMM if kind(checkpoint) == "timm" else name
     task = tasks.known(name)

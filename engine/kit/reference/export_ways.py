@@ -61,7 +61,7 @@ _ROWS = (
     ("siglip2 siglip2_text_model siglip2_vision_model", _NAFLEX),
     ("vit_mae", _MASKING),
     ("edgetam sam sam2 sam3 sam_hq", _PROMPTED),
-    ("timesformer videomae videoprism vivit vjepa2 x_clip", _VIDEOS),
+    ("timesformer videomae videoprism vivit vjepa2 xclip", _VIDEOS),
 )
 """Families, by `model_type` of config.json, and their way; for any other family the defaults hold."""
 _WAYS = {family: way for families, way in _ROWS for family in families.split()}

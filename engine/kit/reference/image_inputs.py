@@ -38,8 +38,9 @@ def specs(checkpoint: Path, task_name: str, images: Images | None) -> dict[str, 
     """
     config = checkpoints.config(checkpoint)
     way, named = export_ways.of(config, images=True), checkpoints.architecture(checkpoint) or config.get("model_type")
-    if way.refused:
-        raise StepError(f"{named} takes {way.refused}, which is not supported", [way.why], exportable.OWN_EXPORT)
+    if way.refused or not checkpoints.takes_images(config):
+        what = f"{named} takes {way.refused or 'no images'}: it cannot be built for {task_name}"
+        raise StepError(what, [way.why] if way.refused else [], exportable.own_export(config, str(checkpoint)))
     if images is not None and images.layout != "NCHW":
         raise StepError(f"models of transformers take images as NCHW, not as {images.layout}", hint="leave layout out")
     size: tuple[int | str, int | str] | None = (images and images.size) or _processed(checkpoint)

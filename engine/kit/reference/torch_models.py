@@ -40,8 +40,8 @@ def load(
 ) -> torch.nn.Module:
     """Return the model as a torch module in fp32, eval mode and eager attention, from local safetensors only.
 
-    Where `images` is given, `timm_models.load` or `vision_models.module_of` makes the module; for a model that generates
-    text, `generation.modules.whole`. A model that reads text and generates none takes int64 tensors
+    Where `images` is given, `timm_models.load` or `vision_models.module_of` makes the module, and for a model that
+    generates text, `generation.modules.whole`. A model that reads text and generates none takes int64 tensors
     [batch, sequence] in the order of `module.input_names`; `module.input_specs` describes the tensors. The model
     returns a tuple in the order of `module.output_names`: `last_hidden_state` [batch, sequence, hidden], `text_embeds`
     [batch, width] of a tower, `logits` [batch, labels] or [batch, sequence, labels or vocabulary], or `start_logits`

@@ -99,7 +99,7 @@ def example(
         else:
             tensors[name] = np.ones(shape, np.int64)
             tensors[name][1:, shape[1] * 3 // 4 :] = 0 if name == MASK else 1
-            tensors[name][..., 1:, shape[2] * 2 // 3 :] = 0
+            tensors[name][..., 1:, shape[-1] * 2 // 3 :] = 0
     return tensors
 
 
@@ -145,7 +145,7 @@ def _as_user(model: Any, tensors: Tensors) -> dict[str, torch.Tensor]:
 
 
 def _tried(module: torch.nn.Module) -> tuple[str, ...]:
-    """Run the model on one image, and return the names of its outputs, as `module_of` says."""
+    """Run the model on one image, and return the names of its outputs. Raises StepError as `module_of` does."""
     import torch
 
     tensors = {name: torch.from_numpy(array) for name, array in example(module, 1).items()}
