@@ -121,7 +121,7 @@ def test_a_graph_that_takes_the_pixels_themselves_gets_them(tmp_path, last):
     [tensor] = Preparation(made).tensors([file.getvalue()])["pixel_values"]
     assert tensor.dtype == np.uint8
     assert np.array_equal(tensor if last else tensor.transpose(1, 2, 0), pixels)
-    with pytest.raises(StepError, match="takes pixels as uint8"):
+    with pytest.raises(StepError, match="takes uint8, which nothing scales"):
         settings.of_checkpoint(onnx_file(tmp_path), graph(8, 6, dtype="uint8"), {"mean": (0.5,)})
 
 
