@@ -20,7 +20,6 @@ from engine.kit.inputs import cases, token_rows
 from engine.kit.inputs.cases import Case
 from engine.kit.onnx import onnx_files
 from engine.kit.reference import image_cases, original_model, own_tokenizer, reference_cases, size_search
-from engine.kit.reference.image_cases import ImageInputs
 from engine.kit.reference.original_model import Original
 from engine.recipe import image_input
 from engine.recipe.image_input import Images
@@ -148,7 +147,8 @@ class Reference(Step):
             published.refuse_more_tokens(checkpoint, rows)
             out.parent.mkdir(parents=True, exist_ok=True)
             with NamedTemporaryFile(dir=out.parent) as file:  # images and the answers of a language model are large
-                spill, images = cases.Spill(file.file), self._images(original, checkpoint, samples)
+                spill, specs = cases.Spill(file.file), original.input_specs
+                images = image_cases.maker(self.images, checkpoint, specs, self.preprocess, samples, is_original=True)
                 if images is not None:
                     inputs = image_cases.ask(images, samples, checkpoint, self.labels, keep=spill.keep)
                 else:
@@ -172,12 +172,6 @@ class Reference(Step):
             samples="file" if samples is not None else "random" if drawn else "built-in",
             original=original.name,
         )
-
-    def _images(self, original: Original, checkpoint: Path, samples: Path | None) -> ImageInputs | None:
-        """Return what makes the model's inputs from image files; None for other samples, and for a model of texts."""
-        if self.images is None:
-            return None
-        return image_cases.maker(checkpoint, original.input_specs, self.preprocess, samples, is_original=True)
 
 
 def _answered(original: Original, unanswered: Sequence[Case]) -> Iterator[Case]:

@@ -6,6 +6,7 @@ import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
+from typing import Any
 
 from engine.errors import StepError
 from engine.kit.checkpoints import weights
@@ -14,10 +15,8 @@ from engine.kit.inputs.cases import LABEL
 from engine.system import regular
 from engine.text import image_names
 
-IMAGE, TEXTS = "image", "texts"
-"""The names of the fields of a line that name an image file, and the texts that a zero-shot classifier chooses from."""
 FORMS = 'each line is {"image": PATH}, optionally with "label" and, for zero-shot classification, "texts": [...]'
-_FIELDS = frozenset({IMAGE, TEXTS, LABEL})
+_FIELDS = frozenset({"image", "texts", LABEL})
 _DRAWN = ((224, 224), (300, 200), (160, 240), (97, 131), (640, 480), (256, 256), (33, 48), (384, 384))
 """Height and width of drawn images."""
 
@@ -28,7 +27,7 @@ class SampleImage:
 
     name: str
     texts: tuple[str, ...] = ()
-    label: int | str | None = None
+    label: Any = None
     folder: str = ""
     """The name of the folder around the image, which is the class of an image without a label."""
     path: Path | None = None
@@ -62,8 +61,9 @@ class SampleImage:
         known = {**classes, **{text: number for number, text in enumerate(self.texts)}}
         if self.label is None:
             return known.get(self.folder, int(self.folder) if self.folder.isdecimal() else None)
-        if isinstance(self.label, int) or self.label in known:
-            return self.label if isinstance(self.label, int) else known[self.label]
+        number = known.get(str(self.label), self.label)
+        if type(number) is int:
+            return number
         what = f"the label {self.label!r} of {self.name} is none of the model's classes"
         raise StepError(what, [f"the classes: {', '.join(known) or 'none'}"], "give labels by their numbers")
 
@@ -74,7 +74,7 @@ def are_images(path: Path) -> bool:
         return path.is_dir() or image_names.is_image(path.name)
     with path.open("rb") as file:
         first = next((line for line in file if line.strip()), b"")
-    return b'"image"' in first and IMAGE in samples.fields_of(path, 1, first.decode("utf-8-sig", "replace"))
+    return b'"image"' in first and "image" in samples.fields_of(path, 1, first.decode("utf-8-sig", "replace"))
 
 
 def read(path: Path, texts: Sequence[str] = ()) -> list[SampleImage]:
@@ -116,10 +116,15 @@ def listing(folder: Path) -> tuple[list[str], list[Path]]:
     return sorted(names), folders
 
 
-def named(path: Path) -> dict[str, Path]:
-    """Return the image files that the lines of a `.jsonl` file name, by their names there; {} for samples of texts."""
-    paths = [image.path for image in read(path) if image.path is not None] if are_images(path) else []
-    return {each.relative_to(path.parent).as_posix(): each for each in paths}
+def files(path: Path) -> tuple[dict[str, Path], list[Path]]:
+    """Return the image files of a folder or those that lines name, by their names, and the folders that were read."""
+    if path.is_dir():
+        names, folders = listing(path)
+        return {name: path / name for name in names}, folders
+    if path.suffix != ".jsonl" or not path.is_file() or not are_images(path):
+        return {}, []
+    images = (image.path for image in read(path) if image.path is not None)
+    return {each.relative_to(path.parent).as_posix(): each for each in images}, []
 
 
 def drawn(texts: Sequence[str] = (), *, count: int = len(_DRAWN), seed: int = 0) -> list[SampleImage]:
@@ -141,7 +146,7 @@ def not_taken(*facts: str) -> StepError:
 def _of_line(path: Path, number: int, line: str, texts: tuple[str, ...]) -> SampleImage:
     """Return the image that a line of a `.jsonl` file names. Raises StepError."""
     where, fields = f"{path.name}:{number}", samples.fields_of(path, number, line)
-    name, own = fields.get(IMAGE), fields.get(TEXTS, [])
+    name, own = fields.get("image"), fields.get("texts", [])
     if not isinstance(name, str) or not name.isprintable() or not set(fields) <= _FIELDS:
         raise StepError(f"{where} names no usable image", [line[:80]], FORMS)
     if not isinstance(own, list) or not all(isinstance(text, str) and text for text in own):
@@ -150,4 +155,4 @@ def _of_line(path: Path, number: int, line: str, texts: tuple[str, ...]) -> Samp
     if PurePosixPath(name).is_absolute() or ".." in image.parts or not image.is_file():
         hint = f"images lie in the folder of {path.name}, or below it"
         raise StepError(f"{where} names an image that is not there", [str(image)], hint)
-    return SampleImage(where, tuple(own) or texts, samples.label(where, fields), path=image)
+    return SampleImage(where, tuple(own) or texts, fields.get(LABEL), path=image)

@@ -32,8 +32,6 @@ _SEED = 1921
 """The seed of random inputs for calibration. Random inputs for validation are drawn with a different seed."""
 _DRAWN = 32
 """The number of drawn images on which a model without samples is calibrated."""
-_IF_SET = ("shape_values", "images", "preprocess", "labels", "keep_in")
-"""The options that are rows of a key only where the recipe has them."""
 _FEW = 32
 """Upper limit of the number of cases on which half precision is tried, because every try runs all of these cases."""
 _SHOWN = 60
@@ -86,8 +84,9 @@ class Calibrated(Step):
         )
 
     def options(self) -> Mapping[str, Any]:
-        """Return the options that are rows of the key; those in `_IF_SET` only where the recipe has them."""
-        absent = {name for name in _IF_SET if not getattr(self, name)}
+        """Return the options that are rows of the key; some only where the recipe has them."""
+        some = ("shape_values", "images", "preprocess", "labels", "keep_in")
+        absent = {name for name in some if not getattr(self, name)}
         return {name: each for name, each in super().options().items() if name not in absent}
 
     def kept(self, original: Path | None, *precisions: str) -> NamedLayers:
@@ -112,13 +111,12 @@ class Calibrated(Step):
         """
         model = onnx_files.load_graph(graph)
         inputs = onnx_files.inputs(model)
-        if self.images is not None and checkpoint is not None:
-            images = image_cases.maker(checkpoint, inputs, self.preprocess, samples)
-            if images is not None:
-                if samples is None:
-                    print("no samples to calibrate on (`calibrate` in the recipe): drawn images instead")
-                options: dict[str, Any] = {"limit": self.limit, "count": _DRAWN, "seed": _SEED}
-                return [*image_cases.of_samples(images, samples, checkpoint, texts=self.labels, **options)]
+        images = checkpoint and image_cases.maker(self.images, checkpoint, inputs, self.preprocess, samples)
+        if images and checkpoint is not None:
+            if samples is None:
+                print("no samples to calibrate on (`calibrate` in the recipe): drawn images instead")
+            options: dict[str, Any] = {"limit": self.limit, "count": _DRAWN, "seed": _SEED}
+            return [*image_cases.of_samples(images, samples, checkpoint, texts=self.labels, **options)]
         if samples is not None and checkpoint is not None:
             return from_file(samples, checkpoint, inputs, limit=self.limit)
         texts = of_our_own(checkpoint, inputs) if checkpoint is not None and self.own_texts else []

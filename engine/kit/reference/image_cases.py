@@ -19,6 +19,7 @@ from engine.kit.inputs.tokenizer import Tokenizer
 from engine.kit.onnx.onnx_files import Input
 from engine.kit.reference import batches, own_processor
 from engine.kit.reference.own_processor import OwnProcessor
+from engine.recipe.image_input import Images
 
 if TYPE_CHECKING:
     import numpy as np
@@ -47,6 +48,8 @@ class ImageInputs(NamedTuple):
 
         Raises StepError for a file that is no image, and where the processor makes other tensors.
         """
+        import numpy as np
+
         rows = self.specs[self.preparation.settings["output"]].shape[0]
         files = [image.content()] * (rows if isinstance(rows, int) else 1)
         try:
@@ -61,9 +64,11 @@ class ImageInputs(NamedTuple):
             return inputs, None
         padding = {"padding": True if is_masked else "max_length", "max_length": longest}
         theirs = self.own.inputs(files, image.texts, **padding)
-        for name in theirs.keys() & inputs.keys():
+        shared = sorted(theirs.keys() & inputs.keys())
+        for name in shared:
             self._refuse_other(image, name, theirs[name], tokens.get(name, inputs[name]))
-        return inputs, {name: array for name, array in theirs.items() if name in tokens}
+        is_other = {name: name in tokens or not np.array_equal(theirs[name], inputs[name]) for name in shared}
+        return inputs, {name: theirs[name] for name in shared if is_other[name]}
 
     def _tokens(self, tokenizer: Tokenizer, image: SampleImage, length: int) -> dict[str, np.ndarray]:
         """Return the tokens of an image's texts, int64 [texts, tokens], padded at least to `length`."""
@@ -93,6 +98,7 @@ class ImageInputs(NamedTuple):
 
 
 def maker(
+    images: Images | None,
     checkpoint: Path,
     specs: Mapping[str, Input],
     preprocess: Mapping[str, Any],
@@ -102,10 +108,10 @@ def maker(
 ) -> ImageInputs | None:
     """Return what makes a model's inputs of the samples at `path`, or of drawn images where it is None.
 
-    The result is None for samples that are no images, and without samples where nothing says how images are prepared.
-    `is_original` tells whether the original model gets the inputs. Raises StepError.
+    The result is None for a model or samples without images, and without samples where nothing says how images are
+    prepared. `is_original` tells whether the original model gets the inputs. Raises StepError.
     """
-    if path is not None and not image_samples.are_images(path):
+    if images is None or (path is not None and not image_samples.are_images(path)):
         return None
     chosen = settings.of_checkpoint(checkpoint, specs, preprocess)
     if chosen is None and path is not None:
@@ -115,7 +121,8 @@ def maker(
     tokenizer = tokenizers.load(checkpoint) if _TOKENS in specs else None
     if tokenizer is None and _TOKENS in specs:
         raise samples.no_tokenizer()
-    own = own_processor.load(checkpoint) if is_original and not preprocess else None
+    takes_texts = tokenizer is not None
+    own = own_processor.load(checkpoint, takes_texts=takes_texts) if is_original and not preprocess else None
     return ImageInputs(specs, Preparation(chosen), tokenizer, own)
 
 

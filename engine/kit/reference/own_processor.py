@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class OwnProcessor(NamedTuple):
-    """An image processor of transformers, and the checkpoint's tokenizer, if it has one."""
+    """An image processor of transformers, and the tokenizer for a model that also takes texts."""
 
     processor: Any
     tokenizer: OwnTokenizer | None
@@ -36,7 +36,7 @@ class OwnProcessor(NamedTuple):
         return inputs
 
 
-def load(checkpoint: Path) -> OwnProcessor | None:
+def load(checkpoint: Path, *, takes_texts: bool = False) -> OwnProcessor | None:
     """Return the checkpoint's own processor; None for a model of timm and for an ONNX file.
 
     transformers has two image processors for each class. The one of Pillow is the reference, because the one of
@@ -54,4 +54,4 @@ def load(checkpoint: Path) -> OwnProcessor | None:
     except Exception as error:  # transformers raises whatever its classes do
         facts, hint = reasons.facts(error, without=f"{checkpoint}/"), "save the image processor with save_pretrained()"
         raise StepError("the checkpoint's own image processor cannot be loaded", facts, hint) from error
-    return OwnProcessor(processor, own_tokenizer.load(checkpoint))
+    return OwnProcessor(processor, own_tokenizer.load(checkpoint) if takes_texts else None)
