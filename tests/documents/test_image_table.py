@@ -1,8 +1,5 @@
 """docs/models.md is what its table gives, the table holds for a sample, and a trial tells right from wrong."""
 
-import json
-import subprocess
-
 import image_page
 import image_subjects
 import image_table
@@ -10,6 +7,8 @@ import image_trials
 import numpy as np
 import pytest
 from image_trials import Trial
+
+from engine.errors import UserError
 
 SAMPLE = (
     "vit/image-classification",
@@ -35,25 +34,27 @@ class Written:
         return iter(self._cases)
 
 
-def ended(code, *, stdout="", stderr=""):
-    return subprocess.CompletedProcess((), code, stdout, stderr)
+def build(folder, words):
+    return folder
 
 
-def building(folder, command, *_):
-    (folder / "build" / "it").mkdir(parents=True, exist_ok=True)
-    return ended(0)
+def failing(error):
+    def make(folder, words):
+        raise error
+
+    return make
 
 
 def test_a_model_that_answers_as_the_original_is_built_with_its_worst_difference():
     near = ("batch 1", {"logits": np.ones((1, 2)) + 3e-6}, {"logits": np.ones((1, 2)), "other": np.ones(1)})
     far = ("file grey", {"logits": np.ones((1, 2)) + 7e-6}, {"logits": np.ones((1, 2))})
-    trial = image_trials.trial(Written(near, far, near), run=building)
+    trial = image_trials.trial(Written(near, far, near), make=build)
     assert trial == Trial(name="toy/task", verdict="built", worst=7e-6, at="logits, file grey")
 
 
 @pytest.mark.parametrize("answer", [np.full((1, 2), 1.001), np.full((1, 2), np.nan), np.ones((1, 3))])
 def test_a_model_that_answers_otherwise_is_wrong(answer):
-    trial = image_trials.trial(Written(("batch 1", {"logits": answer}, {"logits": np.ones((1, 2))})), run=building)
+    trial = image_trials.trial(Written(("batch 1", {"logits": answer}, {"logits": np.ones((1, 2))})), make=build)
     assert trial.verdict == "wrong"
     assert trial.at == "logits, batch 1"
 
@@ -65,27 +66,23 @@ def test_a_difference_is_a_share_of_the_largest_number_of_the_output():
 
 @pytest.mark.parametrize("cases", [(), [("batch 1", {"unknown": np.ones(1)}, {"logits": np.ones(1)})]])
 def test_a_package_whose_answers_cannot_be_compared_has_failed(cases):
-    assert image_trials.trial(Written(*cases), run=building).verdict == "failed"
+    assert image_trials.trial(Written(*cases), make=build).verdict == "failed"
 
 
 def test_one_plain_error_is_a_refusal_in_its_own_words():
-    stderr = "error: it.yaml:7:7: the model takes sound\n  a fact\nhint: another one\n"
-    trial = image_trials.trial(Written(), run=lambda *_: ended(2, stderr=stderr))
+    error = UserError("/project/it.yaml:7:7: the model takes sound", ["a fact"], "another one")
+    trial = image_trials.trial(Written(), make=failing(error))
     assert trial == Trial(name="toy/task", verdict="refused", reason="the model takes sound")
 
 
-def test_an_error_of_a_job_is_a_refusal_with_its_first_fact():
-    event = {"event": "end", "job": "export", "error": {"what": "no exporter takes it", "facts": ["because", "so"]}}
-
-    def run(folder, command, *_):
-        return ended(0) if command == "new" else ended(1, stdout=json.dumps(event))
-
-    assert image_trials.trial(Written(), run=run).reason == "no exporter takes it: because"
+def test_a_model_that_cannot_be_exported_is_refused_with_the_first_fact():
+    error = UserError("the model cannot be exported to ONNX", ["torchscript: no operator", "dynamo: none"])
+    assert image_trials.trial(Written(), make=failing(error)).reason == f"{error.what}: torchscript: no operator"
 
 
-@pytest.mark.parametrize("stderr", ["", "Traceback (most recent call last):\nKeyError: 'a'", "error: KeyError: 'a'"])
-def test_anything_but_a_plain_error_is_a_fault_of_the_program(stderr):
-    assert image_trials.trial(Written(), run=lambda *_: ended(1, stderr=stderr)).verdict == "failed"
+@pytest.mark.parametrize("error", [KeyError("a"), UserError("KeyError: 'a'")])
+def test_anything_but_a_plain_error_is_a_fault_of_the_program(error):
+    assert image_trials.trial(Written(), make=failing(error)).verdict == "failed"
 
 
 def test_the_page_counts_the_verdicts_and_shows_each_difference_or_reason():

@@ -37,7 +37,12 @@ class Pair:
 
     def write(self, folder: Path) -> tuple[str, ...]:
         image_models.write(self.name, folder / "checkpoint")
-        return ("checkpoint", "--device", "cpu", *(("--task", self.task) if self.task in _SAME_TASK else ()))
+        return (
+            str(folder / "checkpoint"),
+            "--device",
+            "cpu",
+            *(("--task", self.task) if self.task in _SAME_TASK else ()),
+        )
 
     def cases(self, folder: Path, package: Path) -> Iterator[Case]:
         original = image_models.Original(folder / "checkpoint", self.name)
@@ -75,7 +80,7 @@ class Timm:
         import timm_here
 
         timm_here.checkpoint(folder / "checkpoint", self.architecture, size=self.size, num_classes=5)
-        return ("checkpoint", "--device", "cpu")
+        return (str(folder / "checkpoint"), "--device", "cpu")
 
     def cases(self, folder: Path, package: Path) -> Iterator[Case]:
         import timm
@@ -119,7 +124,7 @@ class Shipped:
     def write(self, folder: Path) -> tuple[str, ...]:
         assert self._path is not None
         shutil.copy(self._path, folder / "model.onnx")
-        return ("model.onnx", "--device", "cpu")
+        return (str(folder / "model.onnx"), "--device", "cpu")
 
     def cases(self, folder: Path, package: Path) -> Iterator[Case]:
         """Compare with ONNX Runtime on the file as it is, for noise in the range of prepared images."""

@@ -1,6 +1,6 @@
 """The table of image models: tries the models that it lacks, keeps each trial, and writes docs/models.md.
 
-    PYTHONPATH=tests/support .venv/bin/python tests/support/image_table.py [--again NAME ...]
+    PYTHONPATH=tests/support .venv/bin/python tests/support/image_table.py [--again NAME ...] [--workers N]
 
 A run goes on where the last one stopped. It ends with 1 if a model answers wrongly, or fails without a plain error.
 """
@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import argparse
 import json
+import multiprocessing
 import os
 import sys
 from collections.abc import Iterable, Mapping
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
@@ -27,23 +29,33 @@ SUBJECTS = {each.name: each for section in image_page.SECTIONS for each in secti
 
 def main() -> int:
     """Try what the table lacks, and the models that are named; write the page."""
-    from transformers.utils import logging
-
     parser = argparse.ArgumentParser()
     parser.add_argument("--again", nargs="*", default=[], metavar="NAME", help="models to try again; `all` for each")
-    again = set(parser.parse_args().again)
+    parser.add_argument("--workers", type=int, default=1, metavar="N", help="how many models are tried at a time")
+    options = parser.parse_args()
+    again = set(options.again)
     if unknown := again - {"all", *SUBJECTS}:
         parser.error(f"no such model: {', '.join(sorted(unknown))}")
     trials = {} if "all" in again else read()
-    logging.disable_progress_bar()
-    logging.set_verbosity_error()
     waiting = [name for name in SUBJECTS if name in again or _waits(name, trials)]
-    for done, name in enumerate(waiting, 1):
-        trials[name] = trial(SUBJECTS[name])
-        write(trials[each] for each in SUBJECTS if each in trials)
-        print(f"{done}/{len(waiting)} {_line(trials[name])}", flush=True)
+    with ProcessPoolExecutor(options.workers, multiprocessing.get_context("spawn")) as pool:
+        running = [pool.submit(_trial, name) for name in waiting]
+        for done, future in enumerate(as_completed(running), 1):
+            row = future.result()
+            trials[row.name] = row
+            write(trials[each] for each in SUBJECTS if each in trials)
+            print(f"{done}/{len(waiting)} {_line(row)}", flush=True)
     PAGE.write_text(image_page.page(read(), versions()), encoding="utf-8")
     return int(any(each.verdict not in ALLOWED for each in trials.values()))
+
+
+def _trial(name: str) -> Trial:
+    """Try a model in a process of the pool, without the progress bars of transformers."""
+    from transformers.utils import logging
+
+    logging.disable_progress_bar()
+    logging.set_verbosity_error()
+    return trial(SUBJECTS[name])
 
 
 def _waits(name: str, trials: Mapping[str, Trial]) -> bool:

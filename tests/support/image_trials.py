@@ -2,35 +2,38 @@
 
 from __future__ import annotations
 
-import json
+import argparse
+import contextlib
+import io
 import math
-import os
 import re
-import subprocess
-import sys
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
+from unittest import mock
 
 import architecture_table
 import numpy as np
+from small_builds import SharedExecutor
 
+from engine import api
+from engine.commands import new
+from engine.errors import UserError
 from engine.text import display
 
 LIMIT = 1e-4
 """The largest difference from the original, as a share of the largest number in the output, or of 1."""
 BATCHES = (1, 5, 33)
-UNMEASURED = ("--set", "bench.shapes=[]", "--set", "bench.against=[]")
+UNMEASURED = ("bench.shapes=[]", "bench.against=[]")
 """The build measures no latencies: those of small random models say nothing."""
-_ERROR = re.compile(r"^error: (.*)$", re.MULTILINE)
-_PLACE = re.compile(r"^it\.yaml:\d+:\d+: ")
-_SECONDS = 900
+_PLACE = re.compile(r"^\S+\.yaml:\d+:\d+: ")
+_CRASH = re.compile(r"^the step '[^']*' failed$")
+_VAGUE = re.compile(f" cannot be exported|{_CRASH.pattern}")
+"""Errors whose first fact is the reason."""
 _LONGEST = 240
 
-Ended = subprocess.CompletedProcess[str]
-Run = Callable[..., Ended]
 Case = tuple[str, Mapping[str, Any], Mapping[str, Any]]
 """Words for the inputs, the outputs of the package's model, and those of the original."""
 
@@ -47,7 +50,7 @@ class Subject(Protocol):
         """Why this machine cannot try it; "" where it can."""
 
     def write(self, folder: Path) -> tuple[str, ...]:
-        """Write the model below the folder, and return the words behind `recipe new`."""
+        """Write the model below the folder, and return the words of `recipe new`, with its path."""
 
     def cases(self, folder: Path, package: Path) -> Iterator[Case]:
         """Run the original and the package's model on the same files."""
@@ -67,54 +70,45 @@ class Trial:
     reason: str = ""
 
 
-def trial(subject: Subject, *, run: Run | None = None) -> Trial:
-    """Try a model in a folder of its own, with a store of its own; `run` runs the program in a folder."""
+def trial(subject: Subject, *, make: Callable[[Path, Sequence[str]], Path] | None = None) -> Trial:
+    """Try a model in a folder of its own; `make` makes its package, from the folder and the words for `recipe new`."""
     if subject.missing:
         return Trial(name=subject.name, verdict="untried", reason=subject.missing)
-    run = run or recipe
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
-        new = run(folder, "new", *subject.write(folder), "-o", "it.yaml")
-        if new.returncode:
-            return _ended(subject.name, _error_of_new(new))
-        build = run(folder, "build", "it.yaml", *UNMEASURED, "--json")
-        if build.returncode:
-            return _ended(subject.name, _error_of_build(build))
+        words = subject.write(folder)
         try:
-            [package] = [path for path in (folder / "build").iterdir() if path.is_dir()]
+            package = (make or made)(folder, words)
             return compared(subject.name, subject.cases(folder, package))
+        except UserError as error:
+            return _refused(subject.name, error)
         except Exception as error:  # noqa: BLE001 - the trial of one model must not end the others
             return Trial(name=subject.name, verdict="failed", reason=display.one_line(repr(error), _LONGEST))
 
 
-def recipe(folder: Path, *words: str) -> Ended:
-    """Run the program in a folder, without the settings of the user."""
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("RECIPE_")}
-    command = [sys.executable, "-m", "engine", *words]
-    return subprocess.run(
-        command, cwd=folder, env=environment, capture_output=True, text=True, timeout=_SECONDS, check=False
-    )
+def made(folder: Path, words: Sequence[str]) -> Path:
+    """Run `recipe new` and `recipe build` in a project folder, and return the package. Raises UserError.
+
+    All builds of this process share the processes that have imported torch.
+    """
+    parser, recipe = argparse.ArgumentParser(), folder / "it.yaml"
+    new.arguments(parser)
+    with contextlib.redirect_stdout(io.StringIO()):
+        new.run(parser.parse_args([*words, "-o", str(recipe)]))
+    with mock.patch.object(api, "LocalExecutor", SharedExecutor):
+        finished = api.build(recipe, set=UNMEASURED)
+    for failure in finished.failures:
+        raise failure.error
+    [package] = finished.packages.values()
+    return package
 
 
-def _ended(name: str, error: str) -> Trial:
-    """Return the trial of a command that ended with an error: one in plain words is a refusal, another one a fault."""
-    verdict = "failed" if not error or architecture_table.BARE.search(error) else "refused"
-    return Trial(name=name, verdict=verdict, reason=display.one_line(error or "no error was printed", _LONGEST))
-
-
-def _error_of_new(done: Ended) -> str:
-    """Return the error that a command printed; "" where it is not one error in words."""
-    errors = _ERROR.findall(done.stderr)
-    return _PLACE.sub("", errors[0]) if len(errors) == 1 and "Traceback" not in done.stderr else ""
-
-
-def _error_of_build(done: Ended) -> str:
-    """Return the error of the first job that failed, with the first of its facts; or that of the whole command."""
-    events = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
-    failed = next((event["error"] for event in events if event.get("error")), None)
-    if failed is None:
-        return _error_of_new(done)
-    return ": ".join([failed["what"], *failed["facts"][:1]])
+def _refused(name: str, error: UserError) -> Trial:
+    """Return the trial that ended with an error of the program: one that is not in plain words is a fault."""
+    is_told = not _VAGUE.search(error.what)
+    words = ": ".join([_PLACE.sub("", error.what), *error.facts[: 0 if is_told else 1]])
+    verdict = "failed" if architecture_table.BARE.search(words) or _CRASH.search(error.what) else "refused"
+    return Trial(name=name, verdict=verdict, reason=display.one_line(words, _LONGEST))
 
 
 def compared(name: str, cases: Iterable[Case]) -> Trial:
