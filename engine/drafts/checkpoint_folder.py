@@ -85,7 +85,8 @@ def _put_images(draft: Draft, place: Path, purpose: Task) -> None:
     draft.samples = SampleFile("", samples.images(purpose), samples.LINES if purpose.takes_texts else "")
     draft.put("validate", {}, "the samples are drawn pictures: put images of your users in their place")
     entry = f"{draft.fields['name']}_{tasks.input_word(purpose, images=True)}"
-    draft.put("package.triton.ensemble", entry, "the entry that takes image files")
+    beside = " and texts" if purpose.takes_texts else ""
+    draft.put("package.triton.ensemble", entry, f"the entry that takes image files{beside}")
 
 
 def _sides(place: Path) -> list[int]:
