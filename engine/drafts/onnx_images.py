@@ -68,7 +68,7 @@ def _sides(facts: ModelFacts) -> Sequence[int | str]:
 def _put_answer(draft: Draft, facts: ModelFacts, names: list[str], *, cells: int) -> bool:
     """Set the labels, and the task or the post-processing, as far as the output tells; return whether it is boxes."""
     [(dtype, shape), *others] = facts.outputs.values()
-    if others or shape is None or "float" not in dtype or "task" in draft.fields["model"]:
+    if others or shape is None or "float" not in dtype or "task" in draft.fields.get("model", {}):
         return False
     sizes = [size if isinstance(size, int) else 0 for size in shape]
     layout = _layout(sizes, len(names), cells) if len(sizes) == _BOXES else None

@@ -13,12 +13,18 @@ from engine.kit.triton.serving import Serving
 from engine.runtimes.triton_tensors import IMAGE
 from engine.tasks import AnswerTensor
 
-MASK = "pixel_mask"
-"""The input of a model that takes images of different sizes in one batch: 1 for a pixel, 0 for padding."""
 SIZES = "image_sizes"
 """The output with the height and the width of each upright image file, for answers in its pixels."""
+_AXES = 4
+"""The axes of images: rows, channels, height and width."""
 _FILE = AnswerTensor(IMAGE, "TYPE_STRING", (1,))
 """The input of the ensemble: the bytes of an image file, in any format that Pillow reads."""
+
+
+def differ(serving: Serving, signature: Signature) -> bool:
+    """Tell whether the images of different files may become tensors of different sizes."""
+    shapes = [spec.shape for spec in signature.inputs.values() if len(spec.shape) == _AXES]
+    return serving.images is not None and any(isinstance(size, str) for shape in shapes for size in shape[1:])
 
 
 def part(
