@@ -97,8 +97,11 @@ class Source(Frozen):
 
     uri: str
     revision: str | None = None
-    part: Literal["all", "tokenizer", "license"] = "all"
-    """The part of a model's directory that is digested: the model's files, the tokenizer's, or those about licences."""
+    part: Literal["all", "tokenizer", "license", "samples"] = "all"
+    """The part of a model's directory that is digested: the model's files, the tokenizer's, or those about licences.
+
+    The part of a source of samples is "samples": each image file of it has a row of its own in the key.
+    """
 
 
 class Step(Frozen, ABC):

@@ -133,7 +133,7 @@ class Lookup:
     def key_here(self, job: Job, inputs: Mapping[str, str]) -> Key:
         """Return the key that a job has without a lock. Of several kinds of machines, one with a record comes first."""
         own = [self.own_rows(job, kind) for kind in self._kinds(job)]  # first, because here a lock refuses a job
-        sources = {name: self.source(source).row for name, source in job.traits.sources.items()}
+        sources = self.source_rows(job)
         keys = [with_inputs(rows, {**sources, **inputs}) for rows in own]
         if len(keys) == 1:
             return keys[0]
@@ -158,6 +158,11 @@ class Lookup:
             machine = None if self.machines is None or kind == _THIS_MACHINE else self.machines.rows(job, kind)
             self._own_rows[name] = self.rows.own(job, waits_for=self.waits_for(job), on=machine)
         return self._own_rows[name]
+
+    def source_rows(self, job: Job) -> dict[str, str]:
+        """Return the values of a job's sources and of their parts in the job's key."""
+        every = (self.source(source).rows(name) for name, source in job.traits.sources.items())
+        return {name: value for rows in every for name, value in rows.items()}
 
     def source(self, source: Source | SourceName) -> Resolved:
         """Return the location of a source, and the digest or commit of the source's content."""

@@ -6,13 +6,15 @@ import json
 import re
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import astuple, dataclass, field
+from dataclasses import astuple, dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from engine import digest
 from engine.digest import Digest
 from engine.errors import StepError
+from engine.key import part_row
 from engine.kit.checkpoints import model_files, weights
 from engine.store.stat_cache import Row, is_settled, settled_row, stat_row
 from engine.system import regular
@@ -37,12 +39,18 @@ class Resolved:
 
     `row` is the source's value in the key: the digest of the content, or `hf:REPO@COMMIT`. `location` is the path or
     name that `Step.run` receives. `files` are the files and folders that were read to compute `row`; `row` stays valid
-    as long as the stat rows of `files` stay the same.
+    as long as the stat rows of `files` stay the same. `parts` are the digests of the image files among samples by their
+    names: each is a row of the key beside `row`, which stands for the list of these files.
     """
 
     row: str
     location: Path | str
     files: tuple[Path, ...] = ()
+    parts: Mapping[str, str] = field(default_factory=dict)
+
+    def rows(self, name: str) -> dict[str, str]:
+        """Return the values of the source and of its parts in a key, where the source is the input `name`."""
+        return {name: self.row, **{part_row(name, part): value for part, value in self.parts.items()}}
 
 
 @dataclass
@@ -148,14 +156,19 @@ def resolve(source: Source | SourceName, *, digest_file: Callable[[Path], Digest
     scheme, _, rest = source.uri.partition(":")
     if source.part == "license" and scheme in {"file", "python"}:
         return _licenses(scheme, rest, digest_file)
+    local = (
+        partial(_samples, digest_file=digest_file)
+        if source.part == "samples"
+        else partial(_local, digest_file=digest_file, tokenizer=tokenizer)
+    )
     if scheme == "file":
-        return _local(Path(rest), digest_file, tokenizer=tokenizer)
+        return local(Path(rest))
     if scheme == "python":
         from engine.kit.checkpoints import packages
 
         folder, folders = packages.locate(rest)
-        local = _local(folder, digest_file, tokenizer=tokenizer)
-        return Resolved(local.row, local.location, tuple(dict.fromkeys((*folders, *local.files))))
+        found = local(folder)
+        return replace(found, files=tuple(dict.fromkeys((*folders, *found.files))))
     if scheme in {"hf", "timm"}:
         from engine.recipe import paths
 
@@ -178,6 +191,21 @@ def path_of(source: Source | SourceName) -> Path | None:
 
         return packages.locate(rest)[0]
     return Path(rest) if scheme == "file" else None
+
+
+def _samples(path: Path, digest_file: Callable[[Path], Digest]) -> Resolved:
+    """Return the digest of samples; for a folder of image files that of their names, with each image as a part."""
+    from engine.kit.inputs import image_samples
+
+    if not path.is_dir():
+        own = _local(path, digest_file, tokenizer=False)
+        images = image_samples.named(path) if path.suffix == ".jsonl" else {}
+        parts = {name: _readable(image, digest_file) for name, image in images.items()}
+        return replace(own, files=(*own.files, *images.values()), parts=parts)
+    names, folders = image_samples.listing(path)
+    digests = {name: _readable(path / name, digest_file) for name in names}
+    row = digest.of_rows((name, "") for name in names)
+    return Resolved(row, path, (*folders, *(path / name for name in names)), digests)
 
 
 def _local(path: Path, digest_file: Callable[[Path], Digest], *, tokenizer: bool) -> Resolved:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import base64
 import math
+import struct
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +17,8 @@ _MOST_LABELS = 5
 """The largest number of labels of one row that are printed for people."""
 _MOST_VALUES = 6
 """The largest number of values of one tensor that are printed for people."""
+MASK = "mask"
+"""The output with a PNG, in which each pixel is the number of a class."""
 _OUTSIDE = "O"
 """The label of a token that belongs to no entity (the IOB schemes)."""
 
@@ -28,8 +32,12 @@ def rows(outputs: Mapping[str, np.ndarray], count: int) -> list[dict[str, np.nda
 
 
 def as_json(row: Mapping[str, np.ndarray]) -> dict[str, object]:
-    """Return a row's outputs as JSON: texts decoded, undecodable bytes replaced, NaN and infinities as null."""
-    return {name: _plain(array.tolist()) for name, array in row.items()}
+    """Return a row's outputs as JSON: texts decoded, undecodable bytes replaced, NaN and infinities as null.
+
+    The PNG of a mask is encoded as base64.
+    """
+    masks = {MASK: [base64.b64encode(each).decode() for each in row[MASK].ravel()]} if MASK in row else {}
+    return {name: _plain(array.tolist()) for name, array in row.items() if name != MASK} | masks
 
 
 def shown(row: Mapping[str, np.ndarray]) -> Iterator[str]:
@@ -37,6 +45,10 @@ def shown(row: Mapping[str, np.ndarray]) -> Iterator[str]:
     names = set(row)
     if {"offsets", "tokens", "labels", "scores"} <= names:
         yield from _entities(row)
+    elif {"labels", "scores", "boxes"} <= names:
+        yield from _objects(row)
+    elif MASK in names:
+        yield _mask(row)
     elif {"labels", "scores"} <= names:
         yield from _labels(row)
     elif {"answer", "score"} <= names:
@@ -67,6 +79,22 @@ def _labels(row: Mapping[str, np.ndarray]) -> Iterator[str]:
         yield f"{label:<{longest}}  {score:.4f}"
     if len(labels) > _MOST_LABELS:
         yield f"and {len(labels) - _MOST_LABELS} more labels"
+
+
+def _objects(row: Mapping[str, np.ndarray]) -> Iterator[str]:
+    every = list(zip(_texts(row["labels"]), row["scores"].ravel(), row["boxes"].reshape(-1, 4), strict=True))
+    objects = [each for each in every if each[1] > 0]  # other rows of the request may have more
+    longest = max((len(label) for label, _, _ in objects), default=0)
+    for label, score, box in objects:
+        yield f"{label:<{longest}}  {score:.4f}  {' '.join(f'{edge:.1f}' for edge in box)}"
+    if not objects:
+        yield "no object"
+
+
+def _mask(row: Mapping[str, np.ndarray]) -> str:
+    """Return the size of a mask and the classes in it; the size stands at the beginning of a PNG."""
+    width, height = struct.unpack(">II", row[MASK].ravel()[0][16:24])
+    return f"mask of {width} x {height} pixels: {', '.join(filter(None, _texts(row['labels'])))}"
 
 
 def _entities(row: Mapping[str, np.ndarray]) -> Iterator[str]:

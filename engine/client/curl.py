@@ -36,7 +36,7 @@ def curl_line(http: str, entry: ModelMetadata, *, texts: Sequence[str] | None = 
         way = "generate_stream" if entry.decoupled else "generate"
         return f"curl -s{'N' if entry.decoupled else ''} {url}/{way} -d {_quoted({TEXT: row[0]})}"
     if entry.input(IMAGE):
-        return _of_image(f"{url}/infer", entry, image)
+        return _of_image(f"{url}/infer", entry, image, row)
     needed = [tensor for tensor in entry.inputs if not tensor.optional]
     if sum(prod(_shape(tensor, row)) for tensor in needed) > _INLINE and all(t.datatype != "BYTES" for t in needed):
         return _of_zeros(f"{url}/infer", needed)
@@ -47,9 +47,9 @@ def curl_line(http: str, entry: ModelMetadata, *, texts: Sequence[str] | None = 
 def _example(entry: ModelMetadata) -> tuple[str, ...]:
     """Return as many example texts as a row of the model takes."""
     tensor = entry.input(TEXT)
-    count = tensor.shape[-1] if tensor and tensor.shape and tensor.shape[-1] > 0 else 1
     task = tasks.known(entry.task)
     example = _EXAMPLE if task is None else task.example
+    count = tensor.shape[-1] if tensor and tensor.shape and tensor.shape[-1] > 0 else len(example)
     texts = tuple(text.replace("[MASK]", entry.mask or "[MASK]") for text in example)
     return (*texts, *["And another."] * count)[:count]
 
@@ -85,14 +85,18 @@ def _of_zeros(url: str, needed: Sequence[TensorMetadata]) -> str:
     )
 
 
-def _of_image(url: str, entry: ModelMetadata, image: str) -> str:
-    """Return a command that sends an image file behind its length: four little-endian bytes, which sh computes."""
-    tensor = entry.input(IMAGE)
-    shape = [1] * len(tensor.shape) if tensor else [1]
+def _of_image(url: str, entry: ModelMetadata, image: str, texts: Sequence[str]) -> str:
+    """Return a command that sends an image file behind its length: four little-endian bytes, which sh computes.
+
+    The texts of a model that takes them, too, stand in the JSON before the file.
+    """
     size = "%9d"  # JSON allows spaces in front, so the head has one length for all files
-    inputs = [{"name": IMAGE, "shape": shape, "datatype": "BYTES", "parameters": {"binary_data_size": size}}]
-    head = json.dumps({"inputs": inputs}, separators=(",", ":")).replace(f'"{size}"', size)
-    length = len(head % 0)
+    parameters = {"parameters": {"binary_data_size": size}}
+    inputs = [_header(each, texts) | parameters for each in entry.inputs if each.name == IMAGE]
+    inputs += [_header(each, texts) | {"data": list(texts)} for each in entry.inputs if each.name == TEXT]
+    written = json.dumps({"inputs": inputs}, separators=(",", ":"))
+    length = len(written) - len(f'"{size}"') + len(size % 0)
+    head = written.replace("%", "%%").replace("\\", "\\\\").replace(f'"%{size}"', size)  # as printf reads it
     return (
         f'f={shlex.quote(image)}; n=$(wc -c < "$f"); '
         f"{{ printf {shlex.quote(head)} $((n+4)); "

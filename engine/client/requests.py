@@ -108,10 +108,20 @@ def _batches(rows: Sequence[QueryRow], limit: int) -> Iterator[tuple[QueryRow, .
 
 
 def _of_rows(model: ModelMetadata, rows: Sequence[QueryRow]) -> dict[str, np.ndarray]:
-    """Return the rows as the array for the model's input TEXT or IMAGE. Raises UsageError where it has none."""
+    """Return the rows as arrays for the model's inputs TEXT and IMAGE. Raises UsageError where it lacks one."""
+    arrays: dict[str, np.ndarray] = {}
+    if rows[0].image is not None:
+        arrays[IMAGE] = _of_values(model, IMAGE, "images", [[row.image] for row in rows], rows[0].label)
+    if rows[0].texts:
+        values = [[text.encode() for text in row.texts] for row in rows]
+        arrays[TEXT] = _of_values(model, TEXT, "texts", values, rows[0].label)
+    return arrays
+
+
+def _of_values(model: ModelMetadata, name: str, noun: str, values: Sequence[list[Any]], label: str) -> np.ndarray:
+    """Return the values of each row as the array for an input; `label` is what the user knows the first row by."""
     import numpy as np
 
-    name, noun = (IMAGE, "images") if rows[0].image is not None else (TEXT, "texts")
     tensor = model.input(name)
     if tensor is None:
         raise UsageError(
@@ -119,18 +129,17 @@ def _of_rows(model: ModelMetadata, rows: Sequence[QueryRow]) -> dict[str, np.nda
             [f"it takes {each}" for each in model.inputs],
             _option_for(model.inputs[0]),
         )
-    values = [[row.image] if row.image is not None else [text.encode() for text in row.texts] for row in rows]
     texts_a_row = tensor.shape[-1] if tensor.shape else 1
     if texts_a_row > 0 and texts_a_row != len(values[0]):
         counts = {1: "one text", 2: "two texts (a question and its context, or a pair)"}
         raise UsageError(
             f"{model.name} takes {counts.get(texts_a_row, f'{texts_a_row} texts')} a row",
-            [f"given: {rows[0].label[:_SHOWN]!r}"],
+            [f"given: {label[:_SHOWN]!r}"],
             "--text QUESTION --pair CONTEXT" if texts_a_row > 1 else "leave --pair out",
         )
     array = np.empty((len(values), len(values[0])), dtype=object)
     array[:] = values
-    return {name: array[0] if len(tensor.shape) == 1 else array}
+    return array[0] if len(tensor.shape) == 1 else array
 
 
 def _settings(

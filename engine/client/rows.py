@@ -5,22 +5,24 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from engine.errors import UsageError
+from engine.text import image_names
 from engine.text.display import has_surrogates
 
 if TYPE_CHECKING:
     import numpy as np
 
 STDIN = "-"
-IMAGES = (".png", ".jpg", ".jpeg", ".webp", ".bmp", ".gif", ".tif", ".tiff")
-"""The suffixes of image files."""
-_FORMS = 'each line is {"text"}, {"text", "pair"}, {"question", "context"} or {"image"}, optionally with "label"'
-_FIELDS = ({"text"}, {"text", "pair"}, {"question", "context"}, {"image"})
-_FILES = f"a file is .jsonl, .txt, .npz or an image ({', '.join(IMAGES)})"
+_FORMS = (
+    'each line is {"text"}, {"text", "pair"}, {"question", "context"}, {"image"} or {"image", "texts": [...]}, '
+    'optionally with "label"'
+)
+_FIELDS = ({"text"}, {"text", "pair"}, {"question", "context"}, {"image"}, {"image", "texts"})
+_FILES = f"a file is .jsonl, .txt, .npz or an image ({', '.join(image_names.SUFFIXES)})"
 _SHOWN = 80
 """The largest number of characters of a line that an error shows."""
 _SHOWN_TEXT = 200
@@ -29,7 +31,10 @@ _SHOWN_TEXT = 200
 
 @dataclass(frozen=True)
 class QueryRow:
-    """One row of the user's input: a text, two texts that belong together, or the bytes of an image file."""
+    """One row of the user's input: a text, two texts that belong together, or the bytes of an image file.
+
+    Beside an image, any number of texts may stand, of which a model tells how well each describes the image.
+    """
 
     texts: tuple[str, ...] = ()
     image: bytes | None = None
@@ -60,9 +65,16 @@ def collect(
     images: Sequence[str] = (),
     inputs: Sequence[str] = (),
 ) -> QueryInput:
-    """Return rows of texts, images and files, in this order, and tensors. Raises UsageError for wrong ones."""
+    """Return rows of texts or images, then of files, and tensors; with images, all texts go with each of them.
+
+    Raises UsageError for wrong ones.
+    """
     rows = _texts(texts, pairs)
-    rows += [_image(Path(image)) for image in images]
+    if images and pairs:
+        raise UsageError("--pair and --image do not go together", hint="give an image several --text")
+    if images:
+        beside = tuple(text for row in rows for text in row.texts)
+        rows = [_image(Path(image), beside) for image in images]
     arrays: dict[str, np.ndarray] = {}
     for name in files:
         if Path(name).suffix.lower() == ".npz":
@@ -93,15 +105,15 @@ def _row(*texts: str) -> QueryRow:
     return QueryRow(tuple(texts), label=" | ".join(texts))
 
 
-def _image(path: Path) -> QueryRow:
-    return QueryRow(image=_bytes(path), label=str(path))
+def _image(path: Path, texts: Sequence[str] = ()) -> QueryRow:
+    return replace(_row(*texts), image=_bytes(path), label=str(path))
 
 
 def _file(name: str) -> list[QueryRow]:
     """Return the rows of a file or of standard input: one row for an image, else a row for each sample or line."""
     path = Path(name)
     suffix = path.suffix.lower()
-    if suffix in IMAGES:
+    if suffix in image_names.SUFFIXES:
         return [_image(path)]
     if name != STDIN and suffix not in (".jsonl", ".txt"):
         raise UsageError(f"{name} is of an unknown kind", hint=_FILES)
@@ -131,10 +143,12 @@ def _samples(text: str, name: str, folder: Path) -> Iterator[QueryRow]:
         except (ValueError, RecursionError) as error:
             raise UsageError(f"{where} is no JSON", [str(error), line[:_SHOWN]], _FORMS) from error
         fields = set(sample) - {"label"} if isinstance(sample, dict) else set()
-        if fields not in _FIELDS or not all(isinstance(sample[each], str) for each in fields):
+        texts = sample["texts"] if "texts" in fields else []
+        values = [*(sample[each] for each in fields - {"texts"}), *(texts if isinstance(texts, list) else [None])]
+        if fields not in _FIELDS or not all(isinstance(value, str) for value in values):
             raise UsageError(f"{where} is no sample", [line[:_SHOWN]], _FORMS)
         if "image" in fields:
-            yield _image(folder / sample["image"])
+            yield _image(folder / sample["image"], texts)
         else:
             names = ("question", "context") if "question" in fields else ("text", "pair")
             yield _row(*(sample[each] for each in names if each in fields))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
@@ -12,6 +12,7 @@ from typing import Any
 
 from engine.builder.executors.executor import RunOrder
 from engine.builder.job import Job, imported_step
+from engine.builder.sources import Resolved
 from engine.digest import Digest
 from engine.errors import UsageError, UserError
 from engine.key import Key, digest_of
@@ -67,6 +68,8 @@ class SentSource:
     """The key of the record under which the file or folder was pushed."""
     name: str = ""
     """The name of the file or folder, as the builder has it."""
+    parts: Mapping[str, str] = field(default_factory=dict)
+    """The rows of the image files among samples, by their names."""
 
 
 class Renewal(StrEnum):
@@ -167,7 +170,7 @@ class Sender:
         self._pushed: set[Digest] = set()
         self._missed: set[Digest] = set()
         """The keys of what a node could not bring, and this machine pushes again: each once."""
-        self._sources: dict[str, SentSource] = {}
+        self._sources: dict[Digest, SentSource] = {}
 
     def send_inputs(self, order: RunOrder) -> None:
         """Push the inputs of a job that did not come from the remote, or that a node missed there. Raises UserError."""
@@ -196,29 +199,33 @@ class Sender:
             if isinstance(resolved.location, str):
                 sent[name] = SentSource(resolved.row, hub=resolved.location)
             else:
-                sent[name] = self._sent(resolved.row, resolved.location)
+                sent[name] = self._sent(resolved, resolved.location)
         return sent
 
-    def _sent(self, row: str, location: Path) -> SentSource:
-        place = f"{row} {location.name}"
+    def _sent(self, resolved: Resolved, location: Path) -> SentSource:
+        key: Key = {"code": _SOURCE, "name": location.name, **resolved.rows("content")}
+        place = digest_of(key)
         if place not in self._sources:
-            key: Key = {"code": _SOURCE, "content": row, "name": location.name}
             record = self._store.find(key)
             if record is None or (record.digest in self._missed and self._store.is_on_remote(record)):
-                record = self._filed(key, location)
+                record = self._filed(key, location, resolved.parts)
             self._push([record])
-            self._sources[place] = SentSource(row, key=key, name=location.name)
+            self._sources[place] = SentSource(resolved.row, key=key, name=location.name, parts=resolved.parts)
         return self._sources[place]
 
-    def _filed(self, key: Key, location: Path) -> Record:
-        """Add a file or folder to the store as an artifact, under the key of a source."""
+    def _filed(self, key: Key, location: Path, parts: Collection[str]) -> Record:
+        """Add a file or folder to the store as an artifact under the key of a source; of images, `parts`."""
         with self._store.presence.workplace() as folder:
             out = folder / "out"
             out.mkdir()
-            if location.is_dir():
-                shutil.copytree(location, out / location.name)
-            else:
+            inside = location.name if location.is_dir() else ""
+            for part in parts:
+                (out / inside / part).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(location.parent / inside / part, out / inside / part)
+            if location.is_file():
                 shutil.copyfile(location, out / location.name)
+            elif not parts:
+                shutil.copytree(location, out / location.name)
             return filed(self._store, key, out)
 
     def _push(self, records: Sequence[Record]) -> None:

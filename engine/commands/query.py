@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from itertools import count
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from engine.commands import amounts
@@ -37,6 +39,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
                         "and what is left for the network")  # fmt: skip
     parser.add_argument("--stream", action=argparse.BooleanOptionalAction, default=None,
                         help="show generated text as it comes (default: on a terminal)")  # fmt: skip
+    parser.add_argument("--save", metavar="FOLDER", type=Path,
+                        help="write each mask of an image as a PNG into this folder: 1.png, 2.png, ...")  # fmt: skip
     add_json(parser)
     parser.epilog = (
         "exit codes: 0 answered, 1 the server is not there, goes away or answers with an error, 2 the command line is "
@@ -60,11 +64,12 @@ def add_input(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--text", metavar="TEXT", action="append", default=[], help="a text; - is all of stdin")
     group.add_argument("--pair", metavar="TEXT", action="append", default=[],
                        help="the second text of each --text, in order: the context of a question")  # fmt: skip
-    group.add_argument("--image", metavar="FILE", action="append", default=[], help="an image file, sent as it is")
+    group.add_argument("--image", metavar="FILE", action="append", default=[],
+                       help="an image file, sent as it is; all texts of --text go with each image")  # fmt: skip
     group.add_argument("--file", metavar="FILE", action="append", default=[],
                        help='a .jsonl of samples as recipes have them ({"text"}, {"text", "pair"}, '
-                       '{"question", "context"}, {"image"}), a .txt with a text a line, an .npz with an array per '
-                       "input, an image; - is stdin: samples or lines")  # fmt: skip
+                       '{"question", "context"}, {"image"}, {"image", "texts"}), a .txt with a text a line, an .npz '
+                       "with an array per input, an image; - is stdin: samples or lines")  # fmt: skip
     group.add_argument("--input", metavar="NAME=JSON", action="append", default=[],
                        help="a tensor, in the input's own shape: 'x=[[0.5, 1.5]]'")  # fmt: skip
     group.add_argument("--max-new-tokens", metavar="N", type=amounts.positive, help="generate no more than N tokens")
@@ -109,7 +114,7 @@ def _ask(client: Client, model: ModelMetadata, requests: Sequence[InferRequest],
     from engine.client.figures import Latencies, QueryFigures, milliseconds
 
     before = timed_requests.settled(client) if arguments.statistics and not arguments.repeat else {}
-    rows, seconds = _answers(client, model, requests, as_json=arguments.json)
+    rows, seconds = _answers(client, model, requests, as_json=arguments.json, save=arguments.save)
     first_ms, latency, statistics = milliseconds(sum(seconds)), None, None
     if arguments.repeat:
         if arguments.statistics:
@@ -127,18 +132,26 @@ def _ask(client: Client, model: ModelMetadata, requests: Sequence[InferRequest],
 
 
 def _answers(
-    client: Client, model: ModelMetadata, requests: Sequence[InferRequest], *, as_json: bool
+    client: Client, model: ModelMetadata, requests: Sequence[InferRequest], *, as_json: bool, save: Path | None
 ) -> tuple[list[Mapping[str, object]], list[float]]:
-    """Send each request once; return the answers, as JSON or [] if they are printed as they come, and the seconds."""
+    """Send each request once; return the answers, as JSON or [] if they are printed as they come, and the seconds.
+
+    Masks are written into the folder `save`.
+    """
     from engine.client import answers
 
+    if save is not None and all(output.name != answers.MASK for output in model.outputs):
+        raise UsageError(f"{model.name} gives no masks", hint="leave --save out")
     json_rows: list[Mapping[str, object]] = []
     seconds: list[float] = []
+    masks = count(1)
     several = sum(len(request.rows) for request in requests) > 1
     for request in requests:
         response = client.prepare(model, request.arrays)()
         seconds.append(response.seconds)
         rows = answers.rows(response.outputs(), len(request.rows))
+        if save is not None:
+            _save(save, {f"{next(masks)}.png": each for row in rows for each in row[answers.MASK].ravel()})
         if as_json:
             json_rows += map(answers.as_json, rows)
             continue
@@ -147,6 +160,15 @@ def _answers(
                 print(f"> {display.one_line(request.rows[number].label, _LABEL)}")
             print("\n".join(answers.shown(row)))
     return json_rows, seconds
+
+
+def _save(folder: Path, files: Mapping[str, bytes]) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, content in files.items():
+            (folder / name).write_bytes(content)
+    except OSError as error:
+        raise UsageError(f"nothing can be written into {folder}", [error.strerror or str(error)]) from error
 
 
 def _print_times(model: ModelMetadata, figures: QueryFigures, *, protocol: str) -> None:

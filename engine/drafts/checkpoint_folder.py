@@ -11,10 +11,12 @@ from engine.drafts.draft import Draft, SampleFile
 from engine.errors import StepError, UsageError
 from engine.kit.checkpoints import checkpoint as checkpoints
 from engine.kit.checkpoints import json_files, licenses, model_files, published, sentences
+from engine.runtimes import axes
 from engine.tasks import Task
 
 _LONG, _USUAL, _SHORT = 512, 128, 16
 _PROMPT = 128
+_SIDE = 224
 _ANOTHER_KIND = "name one of these with --task; export a model of another kind to ONNX, and name the .onnx file"
 
 
@@ -33,11 +35,13 @@ def add(draft: Draft, place: Path, *, task: str | None, on: str | None, reposito
     draft.put("model.task", purpose.name, "as --task names it" if task else "as the model's own files name it")
     if layout == "transformers":
         _put_weights(draft, place)
+    elif repository is None:
+        draft.put("model.library", layout, "which loads the model")
     is_gpu = device.put(draft, on, generates=purpose.generates is not None)
     if is_gpu and purpose.generates is not None:
         raise UsageError(f"models for {purpose.name} are built for CPUs only", hint="say --device cpu")
     if purpose.takes_images:
-        _put_images(draft, place)
+        _put_images(draft, place, purpose)
     else:
         _put_texts(draft, place, purpose)
     draft.put("package.triton.name", draft.fields["name"])
@@ -66,17 +70,33 @@ def _put_weights(draft: Draft, place: Path) -> None:
         draft.put("model.weights", "pickle-tensors-only", "the model has no safetensors: its pickle is converted once")
 
 
-def _put_images(draft: Draft, place: Path) -> None:
-    """Set the profile, the shapes and the samples of an image classifier."""
-    size = checkpoints.timm_config(place).get("input_size")
-    draft.put("profiles", [{"batch": [1, 1, 8]}], "[min, opt, max]; the size of an image is fixed")
-    draft.put("bench.shapes", [{"batch": 1}])
+def _put_images(draft: Draft, place: Path, purpose: Task) -> None:
+    """Set the profile, the shapes, the samples and the entry of a model of images."""
+    free = axes.free(checkpoints.axes(place)) or ("batch",)
+    sizes = {"batch": [1, 1, 8], **_sides(place), "texts": [1, len(purpose.example), 8]}
+    sizes["sequence"] = [1, _SHORT, max(_SHORT, _longest(place) or 0)]
+    profile = {axis: sizes[axis] for axis in sizes if axis in free}
+    fixed = "" if "height" in free else "; the size of an image is fixed"
+    draft.put("profiles", [profile], f"[min, opt, max]{fixed}")
+    draft.put("bench.shapes", [{axis: opt for axis, (_, opt, _) in profile.items()}])
     draft.put("bench.against", [{"runtime": "pytorch"}])
-    if isinstance(size, list) and all(isinstance(each, int) for each in size):
-        draft.samples = SampleFile(".npz", samples.images(checkpoints.IMAGES, size))
-        draft.put("validate", {}, "the samples are random tiles: put real images, normalized, in their place")
-    else:
-        draft.about.append("config.json does not say the size of an image: validation takes random images.")
+    draft.samples = SampleFile("", samples.images(purpose), samples.LINES if purpose.takes_texts else "")
+    draft.put("validate", {}, "the samples are drawn pictures: put images of your users in their place")
+    entry = f"{draft.fields['name']}_{tasks.input_word(purpose, images=True)}"
+    draft.put("package.triton.ensemble", entry, "the entry that takes image files")
+
+
+def _sides(place: Path) -> dict[str, list[int]]:
+    """Return the ranges of the height and the width of prepared images, by the settings of the image processor."""
+    settings = json_files.settings(place / "preprocessor_config.json")
+    settings = settings or json_files.settings(place / "processor_config.json").get("image_processor", {})
+    size = (settings.get("do_center_crop") and settings.get("crop_size")) or settings.get("size") or _SIDE
+    size = size if isinstance(size, dict) else {"height": size, "width": size}
+    if "height" in size:
+        return {axis: [size[axis]] * 3 for axis in ("height", "width")}
+    short = size.get("shortest_edge", _SIDE)
+    sides = [max(1, short // 4), short, max(short, size.get("longest_edge") or 0)]
+    return {"height": sides, "width": sides}
 
 
 def _put_texts(draft: Draft, place: Path, purpose: Task) -> None:

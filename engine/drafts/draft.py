@@ -12,8 +12,8 @@ from typing import Any
 SCHEMA = "recipe.schema.json"
 """The name of the file beside a recipe that holds the JSON Schema for editors."""
 ORDER = (
-    "name", "model", "target", "precision", "quantize", "calibrate", "preprocess", "profiles", "generate",
-    "validate", "bench", "package",
+    "name", "model", "target", "precision", "quantize", "calibrate", "preprocess", "postprocess", "profiles",
+    "generate", "validate", "bench", "package",
 )  # fmt: skip
 """The sections of a recipe in the order in which they are written."""
 _WIDTH = 110
@@ -37,10 +37,18 @@ class Unmapped:
 
 @dataclass(frozen=True)
 class SampleFile:
-    """A file of samples: its name beside the recipe, and its content."""
+    """A file of samples, or a folder: its name beside the recipe, and its content, of a folder by names of files."""
 
     name: str
-    content: bytes
+    content: bytes | Mapping[str, bytes]
+    lines: str = ""
+    """The file in the folder that the recipe names, which names the others; empty where it names the whole."""
+
+    def files(self) -> dict[str, bytes]:
+        """Return the path of each file, relative to the recipe, and its bytes."""
+        if isinstance(self.content, bytes):
+            return {self.name: self.content}
+        return {f"{self.name}/{name}": content for name, content in self.content.items()}
 
 
 @dataclass

@@ -7,12 +7,12 @@ import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from engine.drafts import checkpoint_folder, onnx_file, place
-from engine.drafts.draft import Draft, SampleFile
+from engine.drafts.draft import Draft
 from engine.drafts.foreign import Foreign
 from engine.errors import StepError, UsageError
 from engine.kit.checkpoints import hub, model_files, packages
@@ -117,8 +117,9 @@ def draft(
     if settings is not None:
         settings.add_to(drawn)
     if drawn.samples is not None:
-        drawn.samples = SampleFile(place.samples_file(recipe, drawn.samples.name), drawn.samples.content)
-        drawn.put("validate.samples", drawn.samples.name)
+        drawn.samples = replace(drawn.samples, name=place.samples_file(recipe, drawn.samples.name))
+        lines = f"/{drawn.samples.lines}" if drawn.samples.lines else ""
+        drawn.put("validate.samples", f"{drawn.samples.name}{lines}")
     return drawn
 
 

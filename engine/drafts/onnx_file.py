@@ -14,7 +14,7 @@ from engine.builder.executors.executor import machine_memory
 from engine.builder.executors.local import LocalExecutor
 from engine.builder.executors.outcomes import CrashedWorkerError
 from engine.builder.worker_task import Outcome, WorkerTask
-from engine.drafts import device, samples
+from engine.drafts import device, onnx_images, samples
 from engine.drafts.draft import Draft, SampleFile
 from engine.errors import StepError, UserError
 from engine.feasibility import proposals
@@ -59,11 +59,12 @@ def add(draft: Draft, path: Path, *, task: str | None, on: str | None, sized: bo
     else:
         draft.about.append("A graph does not say what it is for: without `model.task`, clients send and get tensors.")
     device.put(draft, on)
-    ranges: Mapping[str, Range] = proposals.ranges(facts, {})
+    ranges = onnx_images.ranges(model, facts, proposals.ranges(facts, {}))
     if not sized:
         ranges = _put_sizes(draft, path, ranges)
     draft.put("bench.against", [{"runtime": "onnxruntime"}])
-    _put_samples(draft, model, ranges)
+    if not onnx_images.put(draft, model, facts, ranges):
+        _put_samples(draft, model, ranges)
     draft.put("package.triton.name", draft.fields["name"])
 
 

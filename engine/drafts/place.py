@@ -58,7 +58,7 @@ def write(draft: Draft, recipe: Path, model: Path | None) -> list[Path]:
 
     files = {recipe: recipe_text(draft).encode()}
     if draft.samples is not None:
-        files[recipe.parent / draft.samples.name] = draft.samples.content
+        files |= {recipe.parent / name: content for name, content in draft.samples.files().items()}
     schema = recipe.parent / SCHEMA
     if not os.path.lexists(schema):
         files[schema] = (json.dumps(recipe_schema(), indent=1) + "\n").encode()
@@ -90,9 +90,10 @@ def _could_be_root(here: Path, recipe: Path, model: Path) -> bool:
 
 
 def take_back(files: Sequence[Path]) -> None:
-    """Remove new files, and the folder of samples if it is empty then."""
+    """Remove new files, and the folders of samples if they are empty then."""
     for path in files:
         path.unlink(missing_ok=True)
-        with contextlib.suppress(OSError):  # the folder has other files
-            if path.parent.name == _SAMPLES:
-                path.parent.rmdir()
+        for folder in (path.parent, path.parent.parent):
+            with contextlib.suppress(OSError):  # the folder has other files
+                if _SAMPLES in (folder.name, folder.parent.name):
+                    folder.rmdir()

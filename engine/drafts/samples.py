@@ -1,4 +1,4 @@
-"""Samples that a new recipe starts with: arrays by input in an .npz file, or texts as lines of a .jsonl file."""
+"""Samples that a new recipe starts with: arrays in an .npz file, texts as lines of a .jsonl file, or PNG files."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from engine.kit.inputs import random_inputs, samples
+from engine.kit.inputs import drawn_images, random_inputs, samples
 from engine.kit.onnx import onnx_files
 from engine.recipe.values import Range
 from engine.tasks import Task
@@ -21,7 +21,10 @@ if TYPE_CHECKING:
 _COUNT = 8
 _LARGEST = 2**20
 """The largest number of elements in a sample's tensor: a file of samples stays small."""
-_TILE = 16
+_SIZES = ((240, 320), (320, 240), (256, 256), (200, 300))
+"""The heights and widths of drawn pictures."""
+LINES = "samples.jsonl"
+"""The file that names pictures with their texts, in the folder of the pictures."""
 _TEXTS = 16
 _QUESTIONS = (
     ("When does the library open?", "The library opens at nine and closes at six. On Sundays it stays closed."),
@@ -55,17 +58,16 @@ def rows(
     return [each for each in draws if each is not None]
 
 
-def images(name: str, shape: Sequence[int]) -> bytes:
-    """Return a few images of coarse random tiles, normalized, which a compressed file holds in little space."""
-    import numpy as np
-
-    generator = np.random.default_rng(0)
-    tiles = [-(-size // _TILE) if size > _TILE else size for size in shape]
-    coarse = generator.normal(size=(_COUNT // 2, *tiles)).astype(np.float32)
-    for axis, size in enumerate(shape, start=1):
-        if size > _TILE:
-            coarse = np.repeat(coarse, _TILE, axis=axis).take(range(size), axis=axis)
-    return _saved({name: coarse})
+def images(task: Task | None = None) -> dict[str, bytes]:
+    """Return drawn pictures of several sizes by the name of their file; for a task with texts, also lines for both."""
+    files = {
+        f"{number}.png": drawn_images.png(height, width, seed=number)
+        for number, (height, width) in enumerate(_SIZES * (_COUNT // len(_SIZES)), start=1)
+    }
+    if task is not None and task.takes_texts:
+        rows = [{"image": name, "texts": list(task.example)} for name in files]
+        files[LINES] = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows).encode()
+    return files
 
 
 def tokens(names: Sequence[str], vocabulary: int, length: int) -> bytes:

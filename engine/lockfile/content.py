@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from engine.builder.variant import PlannedVariant
-from engine.key import leaves, text_of
+from engine.key import leaves, part_row, text_of
 from engine.recipe import paths
 from engine.recipe.paths import PATH_FIELDS
 from engine.step import Source
@@ -90,6 +90,14 @@ class Lock:
         """Return the digest of a job's code; None for a job that the lock does not have."""
         return self.steps.get(own_code(variant, job), self.steps.get(job))
 
+    def source_rows(self, source: str, name: str) -> dict[str, str]:
+        """Return what the lock says of a source and of its parts, where a key has the source as the input `name`."""
+        prefix = name_of_part(source, "")
+        own = {key: value for key, value in self.sources.items() if key == source or key.startswith(prefix)}
+        return {
+            name if key == source else part_row(name, key.removeprefix(prefix)): value for key, value in own.items()
+        }
+
     @property
     def pins(self) -> dict[str, str]:
         """The commit of each hub revision, by `hf:REPO@REVISION`."""
@@ -132,7 +140,12 @@ def name_of(source: Source, variant: PlannedVariant) -> str:
     if paths.is_on_hub(source.uri):
         return f"{source.uri}@{source.revision or 'main'}"
     name = variant.loaded.portable_name(source.uri) or _inside(variant.loaded.project, source.uri)
-    return name if source.part == "all" else f"{name} ({source.part})"
+    return name if source.part in ("all", "samples") else f"{name} ({source.part})"
+
+
+def name_of_part(source: str, part: str) -> str:
+    """Return the name in a lock of a part of a source, such as an image file among samples."""
+    return f"{source}::{part}"
 
 
 def _inside(project: Path, uri: str) -> str:

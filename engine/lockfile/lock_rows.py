@@ -130,7 +130,11 @@ class LockRows(LiveRows):
         tools = set(job.step.tools_used())
         if code is None or not tools <= lock.tools.keys() or not set(sources.values()) <= lock.sources.keys():
             return
-        rows = {name: row_of(source, lock.sources[source]) for name, source in sources.items()}
+        rows = {
+            row: row_of(source, value)
+            for name, source in sources.items()
+            for row, value in lock.source_rows(source, name).items()
+        }
         for facts in self._facts(job, lock if sections else None):
             yield key_of(
                 options=job.step.options(),
@@ -147,7 +151,8 @@ class LockRows(LiveRows):
         Raises LockError if the job's code is not the locked code, and if several records fit.
         """
         self._refuse_other_code(self._locks[job.recipe], job, [])
-        sources = {name: self.sources.resolved(source).row for name, source in job.traits.sources.items()}
+        every = (self.sources.resolved(source).rows(name) for name, source in job.traits.sources.items())
+        sources = {name: value for rows in every for name, value in rows.items()}
         key = with_inputs(super().own(job, waits_for=waits_for, on=None), {**sources, **inputs})
         fitting = [record.key for record in self._other_machines.fitting(key, waits_for)]
         if len(fitting) > 1:
@@ -207,13 +212,14 @@ class LockRows(LiveRows):
         facts = []
         for name, source in _local_sources(own).items():
             try:
-                here = self.sources.resolved(source).row
+                here = self.sources.resolved(source).rows(name)
             except UserError as error:
                 if source in job.traits.sources.values():
                     raise StepError(error.what, [*error.facts, *lacking], error.hint) from error
                 continue
-            if own.lock.sources.get(name) != here:
-                facts.append(str(Difference(name, own.lock.sources.get(name), here)))
+            locked = own.lock.source_rows(name, name)
+            rows = sorted(row for row in locked.keys() | here.keys() if locked.get(row) != here.get(row))
+            facts += [str(Difference(row, locked.get(row), here.get(row))) for row in rows]
         if facts:
             raise LockError(
                 f"{job.name!r} of {job.recipe} would be built from other sources than the lock names",

@@ -21,6 +21,7 @@ from engine.lockfile.content import (
     OutputName,
     Rows,
     name_of,
+    name_of_part,
     own_code,
     recipe_rows,
     sections,
@@ -243,8 +244,9 @@ class _Walk:
         if is_on_hub(source.uri) and not self.ask and name not in self.commits:
             self.sources[name] = _NOT_LOOKED_UP
             return False
-        row = self.lookup.source(source).row
-        self.sources[name] = row.rpartition("@")[2] if is_on_hub(source.uri) else row
+        resolved = self.lookup.source(source)
+        self.sources[name] = resolved.row.rpartition("@")[2] if is_on_hub(source.uri) else resolved.row
+        self.sources |= {name_of_part(name, part): value for part, value in resolved.parts.items()}
         return True
 
     def _look_up(self, job: Job, inputs: Mapping[str, str], *, varies: bool) -> LockedOutput:

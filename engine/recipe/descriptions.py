@@ -46,7 +46,10 @@ FIELDS: Mapping[str, Mapping[str, FieldMeaning]] = {
         "graphs": _about("Other values for one graph of a model of several.", {"decoder": {"precision": "fp32"}}),
         "quantize": _about("How a precision is lowered, and which layers keep theirs.", {"weights_only": True}),
         "generate": _about("How a model generates text.", {"max_new_tokens": 64}),
-        "preprocess": _about("How images become tensors, for timm's models.", {"size": 224}),
+        "postprocess": _about(
+            "How a package makes answers of an .onnx file's outputs.", "softmax", {"boxes": {"layout": "yolov8"}}
+        ),
+        "preprocess": _about("How image files become tensors.", {"size": 224}),
         "policy": _about("What may be packaged at all.", {"licenses": ["apache-2.0", "mit"]}),
         "hermetic": _about("Whether a job fails that reads anything which no row of its key covers."),
         "runtimes": _about("Options of runtimes from other packages, by the name of the runtime."),
@@ -82,12 +85,16 @@ FIELDS: Mapping[str, Mapping[str, FieldMeaning]] = {
             "The place of a tokenizer, for an .onnx file or in place of the model's own.", "hf:OWNER/NAME"
         ),
         "weights": _about("The kind of weights that are read. By default safetensors.", "safetensors"),
+        "library": _about("The library that loads the checkpoint, if it is not transformers.", "timm"),
         "num_labels": _about("The number of labels of a random head, with random_head: true.", 2),
         "random_head": _about("Whether a head that the checkpoint lacks is drawn at random, with num_labels."),
         "prompt": _about(
             "The name of a prompt of a sentence-transformers model, which is put in front of each text.", "query"
         ),
         "truncate_dim": _about("How many numbers of a sentence embedding are kept. By default as the model says.", 256),
+        "labels": _about(
+            "The names of the classes of an .onnx file, or a zero-shot classifier's texts.", ["cat", "dog"]
+        ),
         "trust_remote_code": _about("Not supported: code of a model never runs."),
     },
     "Target": {
@@ -221,9 +228,31 @@ FIELDS: Mapping[str, Mapping[str, FieldMeaning]] = {
     },
     "Preprocess": {
         "layout": _about("The order of the axes of an image. By default NCHW.", "NHWC"),
-        "size": _about("The pixels on each side. By default the model's own.", 224),
+        "size": _about("The pixels on each side, or before the crop. By default the model's own.", 224),
+        "crop": _about("The pixels on each side of the centre that is kept.", 224),
+        "fit": _about("How images of another shape become the size: stretched, cropped, or with a border.", "crop"),
+        "resample": _about("Pillow's filter. By default the model's own, bilinear for an .onnx file.", "bicubic"),
+        "scale": _about("By what each pixel, 0 to 255, is multiplied. By default 1/255.", 1),
+        "channels": _about("The order of the channels, or L for one grey channel. By default RGB.", "BGR"),
         "mean": _about("What is subtracted from each channel, or from all.", [0.485, 0.456, 0.406]),
         "std": _about("By what each channel is divided, or all.", [0.229, 0.224, 0.225]),
+    },
+    "Sides": {
+        "height": _about("The pixels of the height.", 224),
+        "width": _about("The pixels of the width.", 320),
+    },
+    "Edges": {
+        "shortest_edge": _about("The pixels of the shorter side.", 800),
+        "longest_edge": _about("The most pixels of the longer side; the shorter side becomes smaller for it.", 1333),
+    },
+    "ToBoxes": {"boxes": _about("How the outputs of a detector become boxes.", {"layout": "yolov8"})},
+    "Boxes": {
+        "layout": _about("What the outputs hold. By default yolov8.", "yolov8", "separate"),
+        "outputs": _about("The names of the outputs: boxes, scores, labels.", ["output0"]),
+        "format": _about("What the numbers of a box are. By default cxcywh.", "xyxy"),
+        "normalized": _about("Whether the numbers are shares of the image, and no pixels."),
+        "threshold": _about("The score that a box has to exceed, 0 to 1. By default 0.25.", 0.5),
+        "iou": _about("From which overlap on the worse of two boxes is left out. By default 0.7.", 0.45),
     },
     "PolicySection": {
         "licenses": _about("The SPDX ids of the licences that model and tokenizer may have.", ["apache-2.0", "mit"])
@@ -238,6 +267,7 @@ FIELDS: Mapping[str, Mapping[str, FieldMeaning]] = {
         "doc_stride": _about("How many tokens the windows of a long context share. By default one window.", 128),
         "handle_impossible_answer": _about("Whether no answer is an answer to a question, as in SQuAD 2."),
         "max_answer_len": _about("The most tokens of an answer to a question.", 15),
+        "threshold": _about("The score that an object in an image has to exceed.", 0.5),
     },
     "Triton": {
         "name": _about("The name of the model in the server. By default the recipe's.", "minilm"),

@@ -14,7 +14,7 @@ from engine.recipe.node import Node, put
 from engine.recipe.outline import dotted
 from engine.recipe.overrides import SET
 from engine.recipe.schema import TIMM_PREFIXES
-from engine.text import suggestions
+from engine.text import image_names, suggestions
 from engine.text.display import reason_of, shown, shown_path
 from engine.text.places import Position
 
@@ -80,7 +80,7 @@ class PathField(NamedTuple):
     """The keys that lead to the field; `*` stands for all keys of a mapping and all items of a list."""
     forms: Sequence[str] = ()
     """The schemes of URIs that the field accepts, for example `hf`; the field accepts paths, too."""
-    kind: Literal["model", "samples", "library", "file"] = "model"
+    kind: Literal["model", "samples", "texts", "library", "file"] = "model"
     many: bool = False
     """True if the field of the recipe holds a list of paths, false if the field holds a single path."""
 
@@ -102,7 +102,7 @@ PATH_FIELDS = (
     PathField(("validate", "samples"), ("python",), "samples"),
     PathField(("validate", "perplexity", "text"), kind="file"),
     PathField(("calibrate", "samples"), ("python",), "samples"),
-    PathField(("bench", "samples"), ("python",), "samples"),
+    PathField(("bench", "samples"), ("python",), "texts"),
     PathField(("tensorrt", "plugins"), kind="library", many=True),
     PathField(("tensorrt", "timing_cache"), kind="file"),
     PathField(("package", "triton", *_WARMUP), kind="file"),
@@ -204,12 +204,15 @@ def _check_kind(field: PathField, path: Path, source: str, wrong: Callable[..., 
         raise wrong(f"names {shown_path(path)}, which is not there", hint) from None
     except OSError as error:
         raise wrong(f"names {shown_path(path)}, which cannot be read: {reason_of(error)}") from None
-    if field.kind == "samples" and path.suffix in _SAMPLES and not path.is_file():
+    of_samples = field.kind in ("samples", "texts")
+    if of_samples and path.suffix in _SAMPLES and not path.is_file():
         raise wrong(f"names {shown_path(path)}, which is {'a directory' if path.is_dir() else 'no regular file'}")
-    if field.kind == "samples" and path.suffix not in _SAMPLES:
+    is_images = path.is_dir() or (path.is_file() and image_names.is_image(path.name))
+    if of_samples and path.suffix not in _SAMPLES and not (is_images and field.kind == "samples"):
         raise wrong(
-            f"names {shown_path(path)}, which is no samples file",
-            'samples are a .jsonl file, with a line such as {"text": "a text"} for each, or an .npz file',
+            f"names {shown_path(path)}, which is {'no file of texts' if is_images else 'no samples file'}",
+            'samples are a .jsonl file, with a line such as {"text": "a text"} for each, or an .npz file'
+            + ('; of images a folder, a file, or lines {"image": path}' if field.kind == "samples" else ""),
         )
     if field.kind == "library" and not (re.fullmatch(_LIBRARY, path.name) and path.is_file()):
         raise wrong(f"names {shown_path(path)}, which is no library", "a library of plugins is a file: libplugins.so")

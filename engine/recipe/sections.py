@@ -8,9 +8,11 @@ from pydantic import (
     AfterValidator,
     BeforeValidator,
     ConfigDict,
+    Discriminator,
     Field,
     GetCoreSchemaHandler,
     GetJsonSchemaHandler,
+    Tag,
     TypeAdapter,
     WithJsonSchema,
 )
@@ -146,18 +148,53 @@ class Quantization(TypedDict, total=False):
     keep_in: KeepIn
 
 
+_Pixels = Annotated[int, Field(strict=True, ge=1, le=65536)]
+
+
+class Sides(TypedDict):
+    """The height and the width of an image."""
+
+    __pydantic_config__ = ConfigDict(extra="forbid")  # type: ignore[misc]
+
+    height: _Pixels
+    width: _Pixels
+
+
+class Edges(TypedDict):
+    """The size of an image's shorter side, and the most that the longer side may have."""
+
+    __pydantic_config__ = ConfigDict(extra="forbid")  # type: ignore[misc]
+
+    shortest_edge: _Pixels
+    longest_edge: _Pixels
+
+
+def _form(value: Any) -> str:
+    """Return the form of a size: pydantic validates the size as this form only."""
+    if not isinstance(value, Mapping):
+        return "square"
+    return "edges" if any("edge" in str(name) for name in value) else "sides"
+
+
+_Square = Annotated[_Pixels, Tag("square")]
+_Rectangle = Annotated[Sides, Tag("sides")]
 _Channels = Annotated[tuple[Number, ...], Field(min_length=1, max_length=16)]
 
 
 class Preprocess(TypedDict, total=False):
-    """How an image becomes the model's input tensor: layout, size in pixels, and mean and deviation of each channel."""
+    """How an image file becomes the model's input tensor; each field replaces what the model's own files say."""
 
     __pydantic_config__ = ConfigDict(extra="forbid")  # type: ignore[misc]
 
     layout: Literal["NHWC", "NCHW"]
-    size: Annotated[int, Field(strict=True, ge=1, le=65536)]
+    size: Annotated[_Square | _Rectangle | Annotated[Edges, Tag("edges")], Discriminator(_form)]
+    crop: Annotated[_Square | _Rectangle, Discriminator(_form)]
+    fit: Literal["stretch", "crop", "letterbox"]
+    resample: Literal["nearest", "box", "bilinear", "hamming", "bicubic", "lanczos"]
+    scale: Annotated[Number, Field(gt=0)]
     mean: _Channels
-    std: _Channels
+    std: Annotated[tuple[Annotated[Number, Field(gt=0)], ...], Field(min_length=1, max_length=16)]
+    channels: Literal["RGB", "BGR", "L"]
 
 
 _AtLeast = BeforeValidator(one_sided("at_least"))

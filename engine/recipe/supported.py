@@ -58,6 +58,11 @@ def _of_images() -> str:
     return f"a model of images: task: {names}; or an .onnx file that takes images"
 
 
+def _is_of_both(model: ModelSection) -> bool:
+    task = tasks.known(model.task)
+    return task is not None and task.takes_images and task.takes_texts
+
+
 Row = tuple[str, Callable[[Recipe], object], str | Callable[[Recipe], str], str | Callable[[], str]]
 # The columns: the field, when the field is an error, the unsupported feature, and what works instead. Whoever makes a
 # step support a field removes the field's row.
@@ -80,6 +85,10 @@ _ROWS: tuple[Row, ...] = (
     ("validate.perplexity", lambda r: r.validation.perplexity and not continues(r.model),
      "the perplexity of a model that does not continue texts", _continuing),
     ("preprocess", lambda r: r.preprocess and r.images is None, "preparing images for this model", _of_images),
+    ("postprocess", lambda r: r.postprocess and not r.model.is_onnx_file, "another answer of a checkpoint",
+     "a task, which has its own answer, or an .onnx file"),
+    ("model.labels", lambda r: r.model.labels and not r.model.is_onnx_file and not _is_of_both(r.model),
+     "other names of a checkpoint's classes", "id2label in the checkpoint's config.json"),
     ("bench.via", lambda r: recipes.served(r) and tasks.generates(r.model.task),
      "measuring generated text through a server", "via: [in-process]"),
     ("bench.against", _rivals, "a rival in this precision", "precision: fp32, or for pytorch tf32, fp16 or bf16"),

@@ -15,7 +15,7 @@ from engine.client.model_metadata import ModelMetadata, entries
 from engine.kit.triton import config as configs
 from engine.kit.triton.served import PROBE
 from engine.runtimes.triton_images import ImageTag
-from engine.runtimes.triton_tensors import TEXT
+from engine.runtimes.triton_tensors import IMAGE, TEXT
 from engine.server import image_tags, manifests, proxy
 from engine.server.installation import Lacking, closing, of_needs
 from engine.server.manifests import MODELS, Deployment
@@ -84,7 +84,7 @@ def write(out: Path, name: str, *, image: str | None, origin: PackageOrigin) -> 
         manifests.NGINX: proxy.nginx(
             of_one_client=_OF_ONE_CLIENT,
             rate=_RATE,
-            body=_TEXTS if entry.input(TEXT) else _TENSORS,
+            body=_TEXTS if entry.input(TEXT) and not entry.input(IMAGE) else _TENSORS,
             models=f"({'|'.join(re.escape(each.name) for each in entries([*models.values()]))})",
         ),
         "compose.yaml": manifests.compose(deployment),

@@ -196,7 +196,8 @@ def _answers(package: PackageParts) -> Callable[[Tensors, Case], dict[str, Any]]
     signature = Signature(onnx_files.inputs(graph), onnx_files.outputs(graph))
     task = checkpoints.task(package.checkpoint, serving.task)
     tokenizer = text.load(serving.model_copy(update={"largest": {}}), signature, package.checkpoint, task)
-    answer = answers.of(task, signature, package.checkpoint, tokenizer) if serving.postprocess else None
+    whole = serving.postprocess
+    answer = answers.of_package(serving, signature, package.checkpoint, task, tokenizer) if whole else None
     if answer is None or answer.work is None:
         return lambda _, case: dict(case.outputs)
     files = {answer.work: answer.files.get(answer.work) or served.code(answer.work), **answer.files}

@@ -107,7 +107,7 @@ class Export(Step):
     def tools_used(self) -> tuple[str, ...]:
         # The checkpoint's own tokenizer tells which inputs the graph has.
         by_tokenizer = own_tokenizer.TOOLS if self.images is None else ()
-        return (*self.tools, *by_tokenizer, *image_input.libraries(self.images))
+        return (*self.tools, *by_tokenizer, image_input.library(self.images))
 
     def run(self, out: Path, *, checkpoint: Path) -> ExportReport:
         """Export the model with the first exporter whose graph gives the same outputs as the model.

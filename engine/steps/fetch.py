@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, ClassVar, Self
 
 from engine.errors import JudgementError, StepError
 from engine.feasibility.facts import GraphFacts, ModelFacts
-from engine.kit.checkpoints import checkpoint, hub, licenses, model_files, pickles, sentences, weights
+from engine.kit.checkpoints import checkpoint, hub, labels, licenses, model_files, pickles, sentences, weights
 from engine.kit.inputs import token_inputs
 from engine.kit.onnx import ir_models, mapped_weights, onnx_files, onnx_source, qdq_operators, widening
 from engine.step import Source, Step, TypedReport
@@ -32,7 +32,7 @@ class Fetch(Step):
     report: ClassVar[type[TypedReport] | None] = ModelFacts
 
     judged: ClassVar[tuple[str, ...]] = ("allowed_licenses",)
-    keyed_if_set: ClassVar[tuple[str, ...]] = ("prompt", "truncate_dim")
+    keyed_if_set: ClassVar[tuple[str, ...]] = ("prompt", "truncate_dim", "labels")
 
     source: Source
     tokenizer: Source | None = None
@@ -41,6 +41,8 @@ class Fetch(Step):
     """The name of the prompt in front of each text; None for the default of a sentence-transformers model."""
     truncate_dim: int | None = None
     """How many numbers of a sentence embedding are kept; None for the default of a sentence-transformers model."""
+    labels: tuple[str, ...] = ()
+    """The names of an ONNX file's classes; empty where the recipe names none."""
     license: Source | None = None
     """The files that say something about the model's licence. They go into the report, not into the checkpoint."""
     tokenizer_license: Source | None = None
@@ -58,6 +60,7 @@ class Fetch(Step):
             weights=model.weights,
             prompt=model.prompt,
             truncate_dim=model.truncate_dim,
+            labels=model.labels if model.is_onnx_file else (),
             license=Source(uri=model.source, revision=model.revision, part="license"),
             tokenizer_license=Source(uri=model.tokenizer, part="license") if model.tokenizer else None,
             allowed_licenses=recipe.policy.licenses,
@@ -108,6 +111,8 @@ class Fetch(Step):
             _copy_all(source, weights.complete(source, allowed=self.weights), out)
         else:
             hub.download(*_on_hub(source), out, weights=self.weights)
+        if self.labels:
+            labels.write(out, self.labels)
         sentences.apply(out, prompt=self.prompt, truncate_dim=self.truncate_dim)
         if tokenizer is not None:
             _add_tokenizer(tokenizer, out)

@@ -100,7 +100,8 @@ class OpenvinoBuild(Calibrated):
 
     def tools_used(self) -> tuple[str, ...]:
         nncf = ("nncf",) if self.precision == "int8" else ()
-        return (*self.tools, *nncf, *(("tokenizers",) if self.reads_texts or self.shapes else ()))
+        texts = ("tokenizers",) if self.shapes else ()
+        return tuple(dict.fromkeys((*self.tools, *nncf, *self.calibration_tools, *texts)))
 
     def facts_used(self) -> tuple[str, ...]:
         """Return the fact that decides OpenVINO's kernels, with which the ranges of activations are measured."""

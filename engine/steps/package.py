@@ -66,8 +66,12 @@ class Package(Step):
         return (*super().code_used(), *self.serving.code_used())
 
     def tools_used(self) -> tuple[str, ...]:
-        tools = (*self.tools, *self.serving.execution.package_tools)
-        return tools if self.serving.images is None else (*tools, "pillow")
+        return self._tools_of(self.serving)
+
+    def _tools_of(self, serving: Serving) -> tuple[str, ...]:
+        """Return the tools that write a package; a serving with a chosen runtime needs that runtime's only."""
+        tools = (*self.tools, *serving.execution.package_tools)
+        return tools if serving.images is None else (*tools, "pillow")
 
     def run(
         self,
@@ -98,6 +102,6 @@ class Package(Step):
             )
             deployable.write(out, report.name, image=self.image, origin=origin)
         known = notices.write(
-            out, stated, name=report.name, checkpoint=checkpoint, tools=self.tools_used(), image=self.image
+            out, stated, name=report.name, checkpoint=checkpoint, tools=self._tools_of(serving), image=self.image
         )
         return replace(report, licenses=known, not_verified=self.not_verified, bytes=onnx_files.folder_size(out))

@@ -56,9 +56,8 @@ _WITHOUT_VNNI = frozenset({"avx2", "avx512"})
 class Quantize(Calibrated):
     """Lower the precision of the nodes that tolerate fewer bits, and report which nodes keep their precision.
 
-    For a CPU the precision is dynamic int8, with scaled activations; of a convolutional graph it is static int8, which
-    is calibrated; or weights alone are in int4 or int8. For a GPU
-    the graph itself sets the precision of every tensor, as TensorRT 11 and TensorRT-RTX need it: fp16 or bf16; or int8,
+    For a CPU the precision is dynamic int8, with scaled activations; of most graphs that take images it is static int8,
+    which is calibrated; or weights alone are in int4 or int8. For a GPU the graph itself sets the precision of every tensor, as TensorRT 11 and TensorRT-RTX need it: fp16 or bf16; or int8,
     fp8 or int4 between Q/DQ pairs, and the rest in fp16. The quantized graph is the same for every GPU and compiler,
     but for the normalizations in `wide_sums`.
     """
@@ -73,7 +72,7 @@ class Quantize(Calibrated):
     """The facts that decide ONNX Runtime's kernels on the CPU, where samples run to measure ranges of tensors."""
 
     way: Literal["dynamic"] | WeightsOnly | Lower = "dynamic"
-    """How the precision is lowered; "dynamic" is int8 for a CPU, also where a convolutional graph gets static int8."""
+    """How the precision is lowered; "dynamic" is int8 for a CPU, also where a graph gets static int8."""
     reduce_range: bool = False
     """Whether weights of dynamic int8 are limited to 7 bits.
 
@@ -126,7 +125,7 @@ class Quantize(Calibrated):
         return self.way
 
     def tools_used(self) -> tuple[str, ...]:
-        return (*self.tools, "tokenizers") if self.reads_texts else self.tools
+        return (*self.tools, *self.calibration_tools)
 
     def code_used(self) -> tuple[str, ...]:
         """Return the modules that quantize in the way of this step."""
@@ -136,7 +135,7 @@ class Quantize(Calibrated):
         """Return the step's inputs: the model, what calibration needs, and the graph with the names in `keep_in`."""
         names = ("shaped",) if self.keep_in else ()
         if self.lower is None:
-            return ("fused", *(("checkpoint",) if self.reads_texts else ()), *names)
+            return ("fused", *(("checkpoint",) if self.reads_checkpoint else ()), *names)
         return ("fused", "reference" if self.way in HALVES and self.samples is None else "checkpoint", *names)
 
     def run(
@@ -198,9 +197,9 @@ class Quantize(Calibrated):
         if self.way in _BITS:
             return _part(_WEIGHT_ONLY).quantize(fused, out, bits=_BITS[self.way], keep_in=kept)  # type: ignore[no-any-return]
         static_int8 = _part(_STATIC)
-        if not static_int8.suits(fused):
+        if not static_int8.suits(fused, sampled=samples is not None):
             if samples is not None:
-                print("the samples for calibration are not used: the graph is not convolutional")
+                print("the samples for calibration are not used: the graph takes no images and is not convolutional")
             dynamic_int8 = _part(_DYNAMIC)
             options = {"reduce_range": self.reduce_range, "opset": self.opset, "keep_in": kept}
             return dynamic_int8.quantize(fused, out, **options)  # type: ignore[no-any-return]

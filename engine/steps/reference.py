@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import NamedTemporaryFile
-from typing import TYPE_CHECKING, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 from engine import tasks
 from engine.errors import StepError
@@ -20,8 +20,10 @@ from engine.kit.generation import modules
 from engine.kit.inputs import cases
 from engine.kit.inputs.cases import Case
 from engine.kit.onnx import onnx_files
-from engine.kit.reference import original_model, own_tokenizer, reference_cases, size_search
+from engine.kit.reference import image_cases, original_model, own_tokenizer, reference_cases, size_search
+from engine.kit.reference.image_cases import ImageInputs
 from engine.kit.reference.original_model import Original
+from engine.recipe import image_input
 from engine.recipe.image_input import Images
 from engine.recipe.shape_values import Values
 from engine.recipe.values import Profile
@@ -63,7 +65,7 @@ class Reference(Step):
     makes = "reference"
     report: ClassVar[type[TypedReport] | None] = ReferenceReport
     facts = ("cpu.isa",)
-    keyed_if_set: ClassVar[tuple[str, ...]] = ("shape_values",)
+    keyed_if_set: ClassVar[tuple[str, ...]] = ("shape_values", "preprocess", "labels")
 
     samples: Source | None = None
     task: str | None = None
@@ -71,7 +73,11 @@ class Reference(Step):
     random_head: bool = False
     onnx: bool = False
     images: Images | None = None
-    """How images are prepared for a timm model."""
+    """The input of an image model."""
+    preprocess: Mapping[str, Any] = {}
+    """What the recipe says about the preparation of image files."""
+    labels: tuple[str, ...] = ()
+    """The names of an ONNX file's classes, or the texts with which a zero-shot classifier compares images."""
     profiles: tuple[Profile, ...] = ()
     shape_values: tuple[Mapping[str, Values], ...] = ()
     """The values of inputs that the profiles state; empty where no inputs are drawn within the profiles."""
@@ -93,12 +99,13 @@ class Reference(Step):
         texts = onnx and model.tokenizer is not None and (samples is None or samples.endswith(".jsonl"))
         drawn = (onnx or shown is not None) and samples is None
         return cls(
-            samples=None if samples is None else Source(uri=samples),
+            samples=None if samples is None else Source(uri=samples, part="samples"),
             task=model.task,
             num_labels=model.num_labels,
             random_head=model.random_head,
             onnx=onnx,
             images=shown,
+            preprocess={} if shown is None else recipe.preprocess,
             profiles=recipe.profiles if drawn or texts else (),
             shape_values=recipe.shape_values if drawn and not texts else (),
             text=None if text is None else Source(uri=text.text),
@@ -110,10 +117,13 @@ class Reference(Step):
 
     def tools_used(self) -> tuple[str, ...]:
         if self.images is not None and not self.onnx:
-            read = ("torchvision",) if "timm" in self.images.libraries else ()
-            return ("torch", *self.images.libraries, "numpy", "pillow", "safetensors", *read)
+            read = ("torchvision",) if self.images.library == "timm" else ()
+            task = tasks.known(self.task)
+            texts = own_tokenizer.TOOLS if task is not None and task.takes_texts else ()
+            return ("torch", image_input.library(self.images), *image_cases.TOOLS, "safetensors", *read, *texts)
         if self.onnx:
-            return tuple(dict.fromkeys((*onnx_files.TOOLS, "onnxruntime", "numpy", "tokenizers")))
+            decoding = () if self.images is None else image_cases.TOOLS
+            return tuple(dict.fromkeys((*onnx_files.TOOLS, "onnxruntime", "numpy", "tokenizers", *decoding)))
         return ("torch", "transformers", "safetensors", "numpy", *own_tokenizer.TOOLS)
 
     def facts_used(self) -> tuple[str, ...]:
@@ -136,13 +146,18 @@ class Reference(Step):
         ) as original:
             rows = original.ranges.get("input_ids") or published.table_rows(checkpoints.config(checkpoint))
             published.refuse_more_tokens(checkpoint, rows)
-            inputs = reference_cases.ask(
-                original, checkpoint, samples, task=task, profiles=self.profiles, values=self.shape_values
-            )
-            print(f"running {original.name} on {len(inputs)} cases: {lists.counts(cases.count_kinds(inputs))}")
+            images = None
+            if self.images is not None:
+                images = ImageInputs.of(checkpoint, original.input_specs, self.preprocess, is_original=True)
             out.parent.mkdir(parents=True, exist_ok=True)
-            with NamedTemporaryFile(dir=out.parent) as file:  # the answers of a language model are large
-                answered = [cases.on_disk(case, file.file) for case in _answered(original, inputs)]
+            with NamedTemporaryFile(dir=out.parent) as file:  # images and the answers of a language model are large
+                spill = cases.Spill(file.file)
+                inputs = reference_cases.ask(
+                    original, checkpoint, samples, task=task, profiles=self.profiles, values=self.shape_values,
+                    images=images, names=self.labels, keep=spill.keep,
+                )  # fmt: skip
+                print(f"running {original.name} on {len(inputs)} cases: {lists.counts(cases.count_kinds(inputs))}")
+                answered = [spill.keep(case) for case in _answered(original, inputs)]
                 cases.save(answered, out)
                 if (padding := reference_cases.padding(original, checkpoint, task=task)) is not None:
                     cases.save_padding(padding, out)

@@ -60,7 +60,7 @@ class ValidateOnnx(Judged):
         calibrate = None if recipe.precision == "fp32" else recipe.calibrate
         step = cls.with_bounds(
             recipe,
-            samples=None if calibrate is None else Source(uri=calibrate.samples),
+            samples=None if calibrate is None else Source(uri=calibrate.samples, part="samples"),
             limit=None if calibrate is None else calibrate.limit,
             tf32=bool(recipe.tf32),
         )

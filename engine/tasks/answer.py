@@ -52,6 +52,8 @@ class Answer:
     """The name of each further file of the postprocessing -> the file's content."""
     parameters: Mapping[str, str] = field(default_factory=dict)
     """Parameters of the entry's `config.pbtxt` that clients read, in addition to the parameter with the task's name."""
+    needs: tuple[str, ...] = ()
+    """The Python packages, besides numpy, that the postprocessing code needs."""
 
 
 class Unfit(Exception):  # noqa: N818 - a reason to say

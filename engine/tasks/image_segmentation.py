@@ -8,4 +8,5 @@ TASK = Task(
     usual_models=("segformer", "beit"),
     auto_class="AutoModelForSemanticSegmentation",
     parts=("preprocess", "postprocess", "ensemble"),
+    answers="engine.kit.triton.answers.mask",
 )

@@ -9,4 +9,6 @@ TASK = Task(
     auto_class="AutoModelForObjectDetection",
     outputs=("logits", "pred_boxes"),
     parts=("preprocess", "postprocess", "ensemble"),
+    answer_options=("threshold",),
+    answers="engine.kit.triton.answers.boxes",
 )

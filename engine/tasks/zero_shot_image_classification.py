@@ -10,4 +10,5 @@ TASK = Task(
     outputs=("logits_per_image",),
     parts=("preprocess", "tokenizer", "postprocess", "ensemble"),
     example=("a photo of a cat", "a photo of a dog"),
+    answers="engine.kit.triton.answers.candidates",
 )

@@ -1,5 +1,6 @@
 import json
 import shutil
+from pathlib import Path
 
 import executions
 import graphs
@@ -13,6 +14,7 @@ from tritonclient.grpc import model_config_pb2
 
 from engine import digest
 from engine.errors import StepError
+from engine.kit.images import preparation
 from engine.kit.inputs import tokenizer as tokenizers
 from engine.kit.onnx import onnx_files
 from engine.kit.triton import config as configs
@@ -419,7 +421,11 @@ def test_a_model_of_timm_takes_image_files(tmp_path, monkeypatch, layout):
     (checkpoint / "config.json").write_text(json.dumps(timm))
     packing = Package(
         serving=Serving(
-            model_name="m", ensemble="m_image", images=Images(layout=layout), largest={"batch": 4}, std=(2,)
+            model_name="m",
+            ensemble="m_image",
+            images=Images(layout=layout),
+            largest={"batch": 4},
+            preprocess={"std": (2,)},
         )
     )
     report = run(packing, model, checkpoint, tmp_path / "package")
@@ -427,15 +433,19 @@ def test_a_model_of_timm_takes_image_files(tmp_path, monkeypatch, layout):
     assert [tensor.name for tensor in config(tmp_path / "package", "m_image").input] == ["IMAGE"]
     settings = json.loads((tmp_path / "package" / "m_preprocess" / "1" / "settings.json").read_text())
     assert settings == {
-        "work": "image.py", "size": [6, 8], "mode": "RGB", "last": layout == "NHWC", "output": "images",
-        "share": 0.9, "crop": "center", "interpolation": "bicubic", "mean": [0.1, 0.2, 0.3], "std": [2.0, 2.0, 2.0],
+        "work": "image.py", "output": "images", "dtype": "float32", "last": layout == "NHWC", "shape": [6, 8],
+        "mode": "RGB", "reversed": False, "upright": False, "mask": None, "sizes": False, "pad": None,
+        "resize": {"cover": [6, 8]}, "resample": 3, "crop": [6, 8], "fill": [0, 0, 0], "half_even": True,
+        "scale": 1 / 255, "normalize": [[[0.1, 0.2, 0.3], [2.0, 2.0, 2.0]]],
     }  # fmt: skip
+    shipped = tmp_path / "package" / "m_preprocess" / "1" / "preparation.py"
+    assert shipped.read_bytes() == Path(preparation.__file__).read_bytes()
     assert "pillow==12.0" in (tmp_path / "package" / "m_preprocess" / "requirements.txt").read_text()
     timm["pretrained_cfg"]["crop_mode"] = "spiral"
     (checkpoint / "config.json").write_text(json.dumps(timm))
     with pytest.raises(StepError, match="recipe does not know how this model's images are prepared") as caught:
         run(packing, model, checkpoint, tmp_path / "other")
-    assert "crop_mode in config.json is 'spiral'" in str(caught.value)
+    assert "'spiral'" in str(caught.value)
 
 
 def test_an_onnx_file_that_classifies_images_takes_tensors_and_gives_labels(tmp_path):
@@ -454,7 +464,7 @@ def test_a_recipe_for_images_names_its_entry_so_and_counts_what_pins_its_code():
     )
     serving = Serving.for_recipe(cats)
     assert serving.ensemble == "cats_image"
-    assert (serving.images.layout, serving.mean, serving.std) == ("NHWC", (0.5,), ())
+    assert (serving.images.layout, serving.preprocess["mean"]) == ("NHWC", (0.5,))
     assert "pillow" in Package.for_recipe(cats).tools_used()
     assert "pillow" not in Package.for_recipe(recipe()).tools_used()
 

@@ -104,7 +104,7 @@ _CLIP = {
     "vision_config": {**_VIT, "projection_dim": 24},
     "projection_dim": 24,
 }
-_SIGLIP = {"text_config": {**_TEXT, "projection_size": 32, "max_position_embeddings": 16}, "vision_config": _VIT}
+_SIGLIP = {"text_config": {**_TEXT, "projection_size": 32, "max_position_embeddings": 64}, "vision_config": _VIT}
 _SIGLIP2 = {
     "text_config": _SIGLIP["text_config"],
     "vision_config": {**_NARROW, "patch_size": 8, "num_patches": 16},
@@ -142,6 +142,8 @@ _DEIT_IMAGES = _square("DeiT", 38, crop_size={"height": 32, "width": 32})
 _BIT_28 = _cropped("Bit", 32, 28, **_IMAGENET)
 _CONVNEXT_IMAGES = _shortest("ConvNext", 64, **_IMAGENET)
 _MOBILEVIT_IMAGES = _cropped("MobileViT", 72, 64)
+_DINOV3_IMAGES = _square("DINOv3ViT", 32, do_resize=True, do_rescale=True, do_normalize=True, **_IMAGENET)
+_BEIT_CROPPED = _square("Beit", 36, do_center_crop=True, crop_size={"height": 32, "width": 32})
 _BEIT_IMAGES = _square("Beit", 32)
 _SWIN_IMAGES = _square("ViT", 32, **_IMAGENET)
 
@@ -149,7 +151,7 @@ _ROWS: dict[str, dict[str, Row]] = {
     CLASSIFICATION: {
         "vit": Row(config=_VIT, processor=_VIT_IMAGES),
         "deit": Row(config=_VIT, processor=_DEIT_IMAGES, model="DeiTForImageClassification"),
-        "beit": Row(config=_BEIT, processor=_square("Beit", 36, do_center_crop=True, crop_size={"height": 32, "width": 32})),
+        "beit": Row(config=_BEIT, processor=_BEIT_CROPPED),
         "swin": Row(config=_SWIN, processor=_SWIN_IMAGES),
         "swinv2": Row(config=_SWIN, processor=_SWIN_IMAGES),
         "convnext": Row(config=_CONVNEXT, processor=_CONVNEXT_IMAGES),
@@ -205,7 +207,7 @@ _ROWS: dict[str, dict[str, Row]] = {
         "siglip_vision_model": Row(config=_VIT, processor=_SIGLIP_IMAGES, model="SiglipVisionModel"),
         "vit_mae": Row(config={**_VIT, "mask_ratio": 0.0}, processor=_VIT_IMAGES),
         "vit_msn": Row(config=_VIT, processor=_VIT_IMAGES),
-        "dinov3_vit": Row(config=_VIT, processor=_square("DINOv3ViT", 32, do_resize=True, do_rescale=True, do_normalize=True, **_IMAGENET)),
+        "dinov3_vit": Row(config=_VIT, processor=_DINOV3_IMAGES),
     },
     TEXTS: {
         "clip": Row(config=_CLIP, processor=_CLIP_IMAGES, tokenizer="clip"),
@@ -230,7 +232,7 @@ _ROWS: dict[str, dict[str, Row]] = {
         ),
         "siglip2": Row(
             config=_SIGLIP2, processor=Processor(name="Siglip2", settings={"patch_size": 8, "max_num_patches": 16}),
-            tokenizer="siglip",
+            tokenizer="siglip2",
         ),
         "metaclip_2": Row(config=_CLIP, processor=_CLIP_IMAGES, tokenizer="xlm_roberta"),
     },

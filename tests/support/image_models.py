@@ -1,4 +1,4 @@
-"""Makers of small random image models: checkpoints as transformers publishes them, each with its own image processor."""
+"""Makers of small random image models: checkpoints as they are published, each with its own image processor."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def write(name: str, folder: Path, seed: int = 0) -> Path:
         model = _new(_class(name, row), config)
         _open_norms(model)
         tiny_architectures.sharpened(model, seed=seed)
-        _scale_logits(model)
+        _separate_texts(model)
     if row.processor is not None:
         write_processor(folder, row.processor)
         _settle(model, folder)
@@ -76,12 +76,24 @@ def reference(folder: Path, name: str, files: list[Path], texts: list[str] | Non
     return {key: value.numpy() for key, value in answer.items() if isinstance(value, torch.Tensor)}
 
 
+def text_reference(folder: Path, name: str, texts: list[str]) -> Any:
+    """Return the vector of each text that the text tower of transformers gives."""
+    import torch
+
+    model = _class(name, ROWS[name]).from_pretrained(folder).eval()
+    with torch.no_grad():
+        whole = "text_config" in ROWS[name].config
+        answer = (model.get_text_features if whole else model)(**tokens(folder, texts))
+    return (answer["text_embeds"] if "text_embeds" in answer else answer["pooler_output"]).numpy()
+
+
 def tokens(folder: Path, texts: list[str]) -> dict[str, Any]:
-    """Return the tokens of texts, padded as the processor of the architecture pads."""
+    """Return the tokens of texts, padded as the pipeline of transformers pads for the architecture."""
     import transformers
 
     tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
-    padding = "max_length" if tokenizer.model_input_names == ["input_ids"] else True
+    config = transformers.AutoConfig.from_pretrained(folder)
+    padding = "max_length" if "siglip" in config.model_type else True
     return dict(tokenizer(texts, padding=padding, truncation=True, return_tensors="pt"))
 
 
@@ -134,11 +146,15 @@ def _open_norms(model: Any) -> None:
             weight.data.fill_(1.0)
 
 
-def _scale_logits(model: Any) -> None:
-    """Set the scale and the bias by which SigLIP multiplies similarities to values as trained models have them."""
-    if getattr(model, "logit_bias", None) is not None:
-        model.logit_scale.data.fill_(2.3)
-        model.logit_bias.data.fill_(-2.0)
+def _separate_texts(model: Any) -> None:
+    """Let the texts of SigLIP differ, though it reads the padding too, with the scale and bias of trained models."""
+    for name, weight in model.named_parameters():
+        if name.endswith("token_embedding.weight"):
+            weight.data.mul_(6.0)
+            weight.data[0] = 0.0
+        elif name == "logit_bias":
+            model.logit_scale.data.fill_(2.3)
+            weight.data.fill_(-2.0)
 
 
 def _settle(model: Any, folder: Path) -> None:

@@ -58,6 +58,11 @@ SCALARS = {
     "generate.num_beams": ("count", MINIMAL + "generate: {num_beams: V}"),
     "preprocess.size": ("count", MINIMAL + "preprocess: {size: V}"),
     "preprocess.mean.0": ("number", MINIMAL + "preprocess: {mean: [V]}"),
+    "preprocess.size.height": ("count", MINIMAL + "preprocess: {size: {height: V, width: 3}}"),
+    "preprocess.size.longest_edge": ("count", MINIMAL + "preprocess: {size: {shortest_edge: 3, longest_edge: V}}"),
+    "preprocess.crop": ("count", MINIMAL + "preprocess: {crop: V}"),
+    "preprocess.fit": ("choice", MINIMAL + "preprocess: {fit: V}"),
+    "preprocess.scale": ("time", MINIMAL + "preprocess: {scale: V}"),
 }
 NEVER = ["{a: 1}", "0123", "yes", "~", "2026-01-02", "!!str x", "*nowhere", "'a\\nb", "[[[1]]]"]
 WRONG = {

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from engine import tasks
 from engine.builder import sources
@@ -22,12 +23,17 @@ from engine.kit.inputs import index_ranges, token_inputs
 from engine.kit.onnx import onnx_files, onnx_source
 from engine.kit.reference import image_inputs
 from engine.machine import imports
-from engine.recipe import paths
+from engine.recipe import image_input, paths
 from engine.recipe.schema import Recipe
 from engine.step import Source
 from engine.store.opening import open_store
 from engine.system import own_stores
 from engine.tasks import Classes, Unfit, answer
+
+if TYPE_CHECKING:
+    import onnx
+
+    from engine.recipe.postprocessing import Postprocess
 
 
 @dataclass(frozen=True)
@@ -110,6 +116,7 @@ def look(subject: CheckedVariant) -> None:
         unbuildable.refuse_quantized(checkpoint)
     with subject.at("model", "task" if model.task else "source"):
         task = checkpoints.task(checkpoint, model.task)
+        checkpoints.refuse_other_library(checkpoint, image_input.library(subject.recipe.images))
         checkpoints.refuse_unnamed(checkpoint, task, images=subject.recipe.images is not None)
         architecture.refuse_processor(checkpoint, task)
     with subject.at("model", "source"):
@@ -200,6 +207,9 @@ def look_at_onnx_file(subject: CheckedVariant) -> None:
 def _look_at_outputs(subject: CheckedVariant, path: Path) -> None:
     """Raise RecipeError where the outputs of a file are not those of the recipe's task."""
     recipe = subject.recipe
+    if recipe.postprocess is not None:
+        _look_at_named(subject, recipe.postprocess, onnx_source.read(path))
+        return
     task, triton = tasks.known(recipe.model.task or ""), recipe.package.triton
     if task is None or not (task.classes or task.context) or not (triton.postprocess and triton.tokenizer):
         return
@@ -217,10 +227,21 @@ def _look_at_outputs(subject: CheckedVariant, path: Path) -> None:
                 if task.classes is None:
                     scores.refuse_activated(model, output.name, axes=axes)
                 else:
-                    answer.extent(output)
+                    named, classes = len(recipe.model.labels), answer.extent(output)
+                    if named not in (0, classes):
+                        raise Unfit(f"it tells {classes} classes apart, and model.labels names {named}")  # noqa: TRY301
                     scores.behind(model, output.name, axes=axes)
         except Unfit as reason:
             raise by_task.refusal(task.name, reason) from None
+
+
+def _look_at_named(subject: CheckedVariant, named: Postprocess, model: onnx.ModelProto) -> None:
+    from engine.kit.triton.answers import by_task
+    from engine.kit.triton.config import Signature
+
+    signature, recipe = Signature(onnx_files.inputs(model), onnx_files.outputs(model)), subject.recipe
+    with subject.at("postprocess"):
+        by_task.named(named, model, signature, names=recipe.model.labels, preprocess=recipe.preprocess)
 
 
 def _import_quietly() -> None:

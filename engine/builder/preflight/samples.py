@@ -12,7 +12,7 @@ from engine.errors import StepError
 from engine.kit.accuracy import perplexity
 from engine.kit.checkpoints import checkpoint as checkpoints
 from engine.kit.checkpoints import labels
-from engine.kit.inputs import overlap, samples, tensor_samples
+from engine.kit.inputs import image_samples, overlap, samples, tensor_samples
 from engine.kit.inputs.cases import LABEL
 from engine.kit.onnx.onnx_files import Input
 from engine.tasks import Classes
@@ -75,10 +75,34 @@ def _look_at(subject: CheckedVariant, path: Path) -> bool:
         if specs := _specs(subject):
             tensor_samples.refuse_unfit(path, specs, arrays)
         return LABEL in arrays
+    if image_samples.are_images(path):
+        return _look_at_images(subject, path)
+    if subject.recipe.images is not None:
+        raise StepError(f"{path.name} names no images, and the model takes images", hint=image_samples.FORMS)
     texts = _texts(subject, path)
     if subject.facts is None:
         return True  # without the model's files, nothing more can be compared
     numbers = _labels(subject, texts)
+    return any(number is not None for number in numbers)
+
+
+def _look_at_images(subject: CheckedVariant, path: Path) -> bool:
+    """Look at the headers of image files, and tell whether an image has a label. Raises StepError."""
+    model = subject.recipe.model
+    task = tasks.known(model.task or (subject.facts.task if subject.facts is not None else None))
+    if subject.recipe.images is None and (task is not None or model.is_onnx_file):
+        raise image_samples.not_taken(_specs(subject))
+    texts = task.example if task is not None and task.takes_texts else ()
+    images = image_samples.read(path, texts)
+    classes = {} if subject.checkpoint is None else labels.numbers(subject.checkpoint)
+    numbers = []
+    for image in images:
+        image.refuse_unreadable()
+        is_known = subject.checkpoint is not None or image.texts
+        numbers.append(image_samples.label_of(image, classes) if is_known else image.label)
+        count = len(image.texts) or _class_count(subject)
+        if isinstance(numbers[-1], int) and count > 1:
+            labels.refuse_number(numbers[-1], image.name, count)
     return any(number is not None for number in numbers)
 
 

@@ -1,4 +1,4 @@
-"""Agreement: whether the built model chooses the same class, span or nearest neighbour as the original."""
+"""Agreement: whether the built model chooses the same class, span, pixel or nearest neighbour as the original."""
 
 from __future__ import annotations
 
@@ -51,11 +51,12 @@ NO_CHOICES = Choices()
 def compare(name: str, original: np.ndarray, built: np.ndarray, real: np.ndarray | None) -> Choices:
     """Return the choices in an output of both models.
 
-    Each row of logits [batch, classes] makes one choice, the class with the largest logit. Of logits [batch, sequence,
+    Each row of logits [batch, classes] makes one choice, the class with the largest logit, and so does each pixel of
+    logits [batch, classes, height, width]. Of logits [batch, sequence,
     classes], each `real` position makes one choice, the class with the largest logit. Each row of `start_logits` or
     `end_logits` [batch, sequence] chooses the `real` position with the largest logit. Each row of an output of integers
     is one choice, which differs where any integer of the row differs. An output makes no choice where it is neither
-    integers nor logits of shape [batch, classes], [batch, sequence, classes] or [batch, sequence]. Different choices
+    integers nor logits of one of these shapes. Different choices
     are a near tie where the gap between them is small (`NEAR_TIE`); integers have no near ties.
     """
     import numpy as np
@@ -139,6 +140,8 @@ def _logits(name: str, output: np.ndarray, real: np.ndarray | None) -> np.ndarra
 
     if output.dtype.kind != "f":
         return None
+    if real is None and name == "logits" and output.ndim == 4 and output.shape[1] > 1:  # noqa: PLR2004  a mask
+        return np.moveaxis(output, 1, -1).reshape(-1, output.shape[1])
     if real is None:
         return output if _are_classes(output) else None
     if name in SPANS:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     Trial = tuple[str, dict[str, np.ndarray], dict[str, np.ndarray]]
 
 _BATCH = 3
-_LENGTHS = (8, 64, 4096)
+_LENGTHS = (8, 64, 256, 4096)
 """Extents to try, in this order, for dynamic axes after the first axis: numbers of tokens, pixels or audio samples."""
 _TOLERANCE = {"float64": 1e-3, "float32": 1e-3}
 """The name of an output's type -> the largest difference that counts as rounding, as a share of its largest value.

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 
 from engine import tasks
 from engine.errors import StepError
-from engine.kit.accuracy import agreement, comparison, in_batch, outputs, variation
+from engine.kit.accuracy import agreement, comparison, detections, in_batch, outputs, variation
 from engine.kit.accuracy.agreement import NO_CHOICES, Choices
 from engine.kit.accuracy.comparable_outputs import Comparable
 from engine.kit.accuracy.comparison import Distance
+from engine.kit.accuracy.detections import Detector
 from engine.kit.accuracy.outputs import Usual
 from engine.kit.accuracy.report import AccuracyReport, Agreement, Least, MetricReport, Worst
 from engine.kit.checkpoints import checkpoint as checkpoints
@@ -70,11 +71,14 @@ def measure(
     print(f"running {what} on {len(tried)} cases: {_listed(kinds)}")
     counted = AccuracyReport(cases=len(tried), kinds=kinds, random="random" in kinds, outside=tuple(outside))
     answered = [(case, answer(case.inputs)) for case in tried]
+    detector = Detector.of(tried, checkpoint)
     embeds = tasks.find(checkpoints.task(checkpoint, task)).embeds
     pooling = (sentences.pooling(checkpoint) or "mean") if embeds else None
     padding = cases.padding(reference)
     takes_tensors = lambda inputs: takes(_shapes(inputs)) and fits(inputs)  # noqa: E731
-    report = _measured(counted, answered, answer=answer, padding=padding, pooling=pooling, takes=takes_tensors)
+    report = _measured(
+        counted, answered, answer=answer, detector=detector, padding=padding, pooling=pooling, takes=takes_tensors
+    )
     note = f"not compared, as the runtime takes lengths of texts and no masks: {lists.counts(unasked)}"
     notes = (*report.notes, *([note] if unasked else []))
     report = replace(report, undecided=_undecided(answer, answered), notes=notes)
@@ -130,6 +134,7 @@ def _measured(
     answered: Sequence[Answered],
     *,
     answer: Answer,
+    detector: Detector | None,
     padding: Padding | None,
     pooling: Pooling | None,
     takes: Takes,
@@ -139,6 +144,10 @@ def _measured(
         return replace(counted, reshaped=tuple(reshaped))
     answered = [(case, {name: comparison.answer(case, name, each) for name in case.outputs}) for case, each in answered]
     metric = _accuracy(answered)
+    objects = None
+    if detector is not None:
+        answered = [(case, detector.aligned(case.outputs, each)) for case, each in answered]
+        objects = [(case.name, detector.choices(case.outputs, each)) for case, each in answered]
     comparable = Comparable.of([case for case, _ in answered])
     answered = [
         (replace(case, outputs=comparable.outputs(case.outputs)), comparable.outputs(each)) for case, each in answered
@@ -175,7 +184,9 @@ def _measured(
         in_batch=_worst([*among.equal, *among.padded], lowest=True) if among else None,
         in_equal_batch=_worst(among.equal, lowest=True) if among else None,
         joins_no_rows=among.reason if among else None,
-        agreement=_agreement(finite)
+        agreement=_alike(objects, detections.NEAR_TIE_IN_WORDS)
+        if objects is not None
+        else _agreement(finite)
         if neighbours is None
         else _alike(list(neighbours.items()), agreement.NEAR_NEIGHBOURS_IN_WORDS),
         metric=metric,

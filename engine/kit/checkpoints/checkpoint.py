@@ -22,6 +22,9 @@ _OFFSET_POSITIONS = frozenset(
 IMAGES = "images"
 """The name of the only input of a timm model in the exported graph."""
 
+LABELS = "labels.json"
+"""The file beside an ONNX file with the names that the recipe gives to the classes, as `id2label`."""
+
 TOKENIZER = "tokenizer.json"
 """The file that holds the whole tokenizer of a checkpoint."""
 _TOKENIZERS = (
@@ -48,12 +51,12 @@ def kind(checkpoint: Path) -> Literal["transformers", "onnx", "timm"]:
 
 
 def config(checkpoint: Path) -> dict[str, Any]:
-    """Return the content of `config.json`; {} where the checkpoint is an ONNX file.
+    """Return the content of `config.json`; of an ONNX file the names of its classes, where the recipe names them.
 
     Raises StepError where config.json is missing or no JSON object, or where its `model_type` is not a string.
     """
     if (checkpoint / "model.onnx").is_file():
-        return {}
+        return json_files.settings(checkpoint / LABELS)
     path = checkpoint / "config.json"
     if not path.is_file():
         raise StepError(
@@ -133,13 +136,23 @@ def refuse_unnamed(checkpoint: Path, name: str, *, images: bool) -> None:
 
     The key of a job needs the versions of the libraries for images before the job reads the checkpoint.
     """
-    name = heads.TIMM if kind(checkpoint) == "timm" else name
     task = tasks.known(name)
     if not images and task is not None and task.takes_images:
         raise StepError(
             f"the checkpoint is a model for {name}, and the recipe does not say so",
             [_because(checkpoint)],
             f"say `task: {name}` under `model:`",
+        )
+
+
+def refuse_other_library(checkpoint: Path, library: str) -> None:
+    """Raise StepError where another library than `library` loads the checkpoint."""
+    own = kind(checkpoint)
+    if own not in ("onnx", library):
+        raise StepError(
+            f"the checkpoint is one of {own}, and the recipe does not say so",
+            [_because(checkpoint)],
+            f"say `library: {own}` under `model:`",
         )
 
 

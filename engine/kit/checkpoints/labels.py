@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -20,16 +21,23 @@ _DEFAULT_LABELS = 2
 """The number of classes where config.json names none: the default of `PreTrainedConfig.num_labels` in transformers."""
 
 
-def names(checkpoint: Path, classes: int) -> list[str]:
+def write(checkpoint: Path, labels: Sequence[str]) -> None:
+    """Write the recipe's names of the classes into the checkpoint of an ONNX file."""
+    text = json.dumps({"id2label": dict(enumerate(labels))}, ensure_ascii=False)
+    (checkpoint / checkpoints.LABELS).write_text(f"{text}\n", "utf-8")
+
+
+def names(checkpoint: Path, classes: int | None) -> list[str]:
     """Return the name of each class, from transformers' `id2label` or timm's `label_names` in config.json.
 
     Where the number of names in config.json differs from `classes`, default names are returned: LABEL_0, LABEL_1 and so
-    on, as in transformers, but 0, 1 and so on for a model of timm or an ONNX file.
+    on, as in transformers, but 0, 1 and so on for a model of timm or an ONNX file. Without `classes`, the names in
+    config.json are returned.
     """
     config = checkpoints.config(checkpoint)
     own = config.get("label_names")
     labels = _in_order(_by_number(config.get("id2label"))) or (list(map(str, own)) if isinstance(own, list) else [])
-    if len(labels) == classes:
+    if len(labels) == classes or classes is None:
         return labels
     prefix = "LABEL_" if checkpoints.kind(checkpoint) == "transformers" else ""
     return [f"{prefix}{number}" for number in range(classes)]

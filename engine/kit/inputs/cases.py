@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import mmap
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -32,8 +33,12 @@ LABEL = "label"
 LIST = "cases.json"
 TENSORS = "tensors.npz"
 _PADDING = "padding.json"
-_LARGE = 1 << 20
-"""The number of bytes from which `on_disk` moves an output to a file."""
+_LARGE = 1 << 16
+"""The number of bytes from which `Spill` moves a tensor to a file."""
+_SEGMENT = 1 << 26
+"""The least number of bytes that `Spill` maps at once: each mapping needs an open file."""
+_ALIGNED = 64
+"""Where a tensor begins in a file: at a multiple of this number of bytes, as in memory."""
 _LEAST = 1e-6
 """The least number by which a difference of outputs is divided to become relative."""
 _ROUNDING = 1e-3
@@ -54,7 +59,12 @@ class Case:
     outputs: dict[str, np.ndarray]
     label: int | None = None
     own_inputs: dict[str, np.ndarray] | None = None
-    """What the checkpoint's own tokenizer makes of the text; None for any other case. `save` leaves it out."""
+    """What the checkpoint's own tokenizer or image processor makes of the sample; None for any other case.
+
+    `save` leaves it out.
+    """
+    file: str | None = None
+    """The digest of the sample's image file; None for any other case."""
 
 
 def save(cases: Sequence[Case], directory: Path) -> None:
@@ -69,6 +79,7 @@ def save(cases: Sequence[Case], directory: Path) -> None:
             "text": case.text,
             "kind": case.kind,
             "label": case.label,
+            **({} if case.file is None else {"file": case.file}),
             "inputs": _number(case.inputs, arrays),
             "outputs": _number(case.outputs, arrays),
         }
@@ -91,9 +102,46 @@ def padding(directory: Path) -> Padding | None:
     return Padding(**json.loads(path.read_text("utf-8"))) if path.is_file() else None
 
 
-def on_disk(case: Case, file: IO[bytes]) -> Case:
-    """Return the case with its large outputs appended to a file, which is mapped where code reads them."""
-    return replace(case, outputs={name: _mapped(array, file) for name, array in case.outputs.items()})
+class Spill:
+    """A file that holds the large tensors of cases, so that many images or long outputs need little memory."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+        self._segments: list[np.ndarray] = []
+        self._begin = self._end = 0
+        """Where the last segment begins in the file, and where its next tensor goes."""
+
+    def keep(self, case: Case) -> Case:
+        """Return the case with its large tensors in the file, which is mapped where code reads them."""
+        mapped: dict[int, np.ndarray] = {}
+
+        def kept(tensors: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+            for array in tensors.values():
+                if id(array) not in mapped:
+                    mapped[id(array)] = self._mapped(array)
+            return {name: mapped[id(array)] for name, array in tensors.items()}
+
+        own = case.own_inputs and kept(case.own_inputs)
+        return replace(case, inputs=kept(case.inputs), outputs=kept(case.outputs), own_inputs=own)
+
+    def _mapped(self, array: np.ndarray) -> np.ndarray:
+        """Return an array, which is mapped from the file if it is large and not mapped yet."""
+        import numpy as np
+
+        if array.nbytes < _LARGE or any(np.may_share_memory(array, segment) for segment in self._segments):
+            return array
+        if not self._segments or self._end + array.nbytes > self._begin + len(self._segments[-1]):
+            self._begin = self._end = -(-self._end // mmap.ALLOCATIONGRANULARITY) * mmap.ALLOCATIONGRANULARITY
+            size = max(_SEGMENT, array.nbytes)
+            self._file.truncate(self._begin + size)
+            # Writable for PyTorch, which warns of any other array; nobody writes, and the file would stay as it is.
+            self._segments.append(np.memmap(self._file.name, np.uint8, "c", self._begin, (size,)))
+        start = self._end - self._begin
+        self._file.seek(self._end)  # a full disk is an error here, and would be a dead process in a mapping
+        self._file.write(np.ascontiguousarray(array).data)
+        self._file.flush()
+        self._end += -(-array.nbytes // _ALIGNED) * _ALIGNED
+        return self._segments[-1][start : start + array.nbytes].view(array.dtype).reshape(array.shape)
 
 
 def load(directory: Path) -> list[Case]:
@@ -112,19 +160,6 @@ def count_kinds(cases: Iterable[Case]) -> dict[str, int]:
     return dict(Counter(case.kind for case in cases))
 
 
-def _mapped(array: np.ndarray, file: IO[bytes]) -> np.ndarray:
-    """Return an array, which is mapped from a file if it is large."""
-    import numpy as np
-
-    if array.nbytes < _LARGE:
-        return array
-    file.write(b"\0" * (-file.tell() % array.itemsize))
-    offset = file.tell()
-    file.write(np.ascontiguousarray(array).data)
-    file.flush()
-    return np.memmap(file.name, array.dtype, "r", offset, array.shape)
-
-
 def _number(tensors: Mapping[str, np.ndarray], arrays: list[np.ndarray]) -> dict[str, int]:
     """Append the tensors to `arrays`, and return each tensor's name -> its index in `arrays`."""
     first = len(arrays)
@@ -140,6 +175,7 @@ def _read(entry: Mapping[str, Any], tensors: Mapping[str, np.ndarray]) -> Case:
         inputs={name: tensors[str(number)] for name, number in entry["inputs"].items()},
         outputs={name: tensors[str(number)] for name, number in entry["outputs"].items()},
         label=entry["label"],
+        file=entry.get("file"),
     )
 
 

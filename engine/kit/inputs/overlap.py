@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache
 from itertools import islice
 from pathlib import Path
 
+from engine import digest
+from engine.errors import StepError
+from engine.kit.inputs import image_samples
 from engine.kit.inputs.cases import LABEL
+from engine.kit.inputs.image_samples import SampleImage
 
 _LARGEST = 64 << 20
 """The largest size in bytes of a file of samples that `recipe check` reads.
@@ -33,24 +37,38 @@ def shared(calibrated: str, validated: str, limit: int) -> tuple[str, ...]:
     """Return the samples for calibration that are also in the file for validation, even if their labels differ.
 
     `calibrated` and `validated` are the URIs of two files of samples, "file:..." or "python:...". Of the samples for
-    calibration, only the first `limit` count. Only `.jsonl` files are compared; the result is empty where a file cannot
-    be read.
+    calibration, only the first `limit` count. Image files are compared by their content. Tensors are not compared, and
+    the result is empty where a file cannot be read.
     """
     ours, theirs = _file(calibrated), _file(validated)
     if ours is None or theirs is None:
         return ()
     try:
+        if image_samples.are_images(ours) and image_samples.are_images(theirs):
+            return tuple(_same_images(image_samples.read(ours)[:limit], image_samples.read(theirs)))
         validation = {sample for _, sample in _samples(theirs)}
         calibration = islice(_samples(ours), limit)
         return tuple(f"line {number}: {sample}" for number, sample in calibration if sample in validation)
-    except (OSError, ValueError):
+    except (OSError, ValueError, StepError):
         return ()  # the steps that read these files report such errors
 
 
 def _file(uri: str) -> Path | None:
     path = Path(uri.removeprefix("file:"))
-    is_small_text = uri.startswith("file:") and path.suffix == ".jsonl" and path.is_file()
-    return path if is_small_text and path.stat().st_size <= _LARGEST else None
+    if not uri.startswith("file:") or not path.exists() or path.suffix == ".npz":
+        return None
+    return path if path.is_dir() or path.stat().st_size <= _LARGEST else None
+
+
+def _same_images(ours: Sequence[SampleImage], theirs: Sequence[SampleImage]) -> Iterator[str]:
+    """Yield the names of those of our images whose content is that of another; only files of one size are read."""
+    by_size: dict[int, list[Path]] = {}
+    for path in (image.path for image in theirs if image.path is not None):
+        by_size.setdefault(path.stat().st_size, []).append(path)
+    for image in ours:
+        others = by_size.get(image.path.stat().st_size) if image.path is not None else None
+        if image.path is not None and others and digest.of_file(image.path) in map(digest.of_file, others):
+            yield image.name
 
 
 def _samples(path: Path) -> list[tuple[int, str]]:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from engine.errors import StepError
 from engine.kit.checkpoints import labels
@@ -51,9 +51,13 @@ def read(path: Path, checkpoint: Path, specs: Mapping[str, Input], *, longest: i
 
 
 def is_readable(path: Path) -> bool:
-    """Whether a file of samples can be read."""
+    """Whether a file of samples can be read; the images that it names are read later."""
     try:
-        tensor_samples.headers(path) if path.suffix == ".npz" else texts(path)
+        if path.suffix == ".npz":
+            tensor_samples.headers(path)
+        else:
+            every = [fields_of(path, *line) for line in lines(path)]
+            return "image" in every[0] or bool(texts(path))
     except (StepError, OSError):
         return False
     return True
@@ -78,14 +82,39 @@ def texts(path: Path, *, most_bytes: int | None = None) -> list[SampleText]:
     With `most_bytes`, only the lines within the first `most_bytes` bytes are read. Raises StepError, with the line's
     number, where a line of the file has no text.
     """
+    return [_text(path, number, line) for number, line in lines(path, most_bytes=most_bytes)]
+
+
+def lines(path: Path, *, most_bytes: int | None = None) -> list[tuple[int, str]]:
+    """Return the lines of a `.jsonl` file that are not empty, with their numbers. Raises StepError for none."""
     try:
-        lines = _content(path, most_bytes).decode("utf-8-sig").split("\n")  # JSON allows U+2028: not splitlines()
+        every = _content(path, most_bytes).decode("utf-8-sig").split("\n")  # JSON allows U+2028: not splitlines()
     except UnicodeDecodeError as error:
         raise StepError(f"{path.name} is no UTF-8 text", [str(error)]) from error
-    samples = [_text(path, number, line) for number, line in enumerate(lines, 1) if line.strip()]
-    if not samples:
+    filled = [(number, line) for number, line in enumerate(every, 1) if line.strip()]
+    if not filled:
         raise StepError(f"{path.name} holds no samples", hint=_FORMS)
-    return samples
+    return filled
+
+
+def fields_of(path: Path, number: int, line: str) -> dict[str, Any]:
+    """Return the fields of a line of a `.jsonl` file. Raises StepError."""
+    where = f"{path.name}:{number}"
+    try:
+        fields = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise StepError(f"{where} is no JSON", [str(error), line[:80]], _FORMS) from error
+    if not isinstance(fields, dict):
+        raise StepError(f"{where} is no JSON object", [line[:80]], _FORMS)
+    return fields
+
+
+def label(where: str, fields: Mapping[str, Any]) -> int | str | None:
+    """Return the label of a line. Raises StepError for one that is neither a number nor a name."""
+    value = fields.get(LABEL)
+    if isinstance(value, bool) or not isinstance(value, int | str | None):
+        raise StepError(f"{where} has a label that is neither a number nor a name", [repr(value)])
+    return value
 
 
 def _content(path: Path, most_bytes: int | None) -> bytes:
@@ -158,15 +187,9 @@ def no_tokenizer() -> StepError:
 
 def _text(path: Path, number: int, line: str) -> SampleText:
     """Return the sample in a line of a `.jsonl` file. Raises StepError."""
-    where = f"{path.name}:{number}"
-    try:
-        fields = json.loads(line)
-    except (ValueError, RecursionError) as error:
-        raise StepError(f"{where} is no JSON", [str(error), line[:80]], _FORMS) from error
-    if not isinstance(fields, dict):
-        raise StepError(f"{where} is no JSON object", [line[:80]], _FORMS)
+    where, fields = f"{path.name}:{number}", fields_of(path, number, line)
     if "image" in fields:
-        raise StepError(f"{where} names an image: that is not supported yet", hint="give samples as .npz")
+        raise StepError(f"{where} names an image, and the model takes texts", hint=_FORMS)
     unknown = sorted(set(fields) - _FIELDS)
     first, second = ("question", "context") if "question" in fields else ("text", "pair")
     default = "" if second == "pair" else None  # a line may lack a pair, but no context
@@ -175,10 +198,7 @@ def _text(path: Path, number: int, line: str) -> SampleText:
         raise StepError(f"{where} has no usable text", [*facts, line[:80]], _FORMS)
     if any(has_surrogates(fields.get(field) or "") for field in (first, second)):
         raise StepError(f"{where} holds half a character: a lone surrogate such as \\ud800", [line[:80]])
-    label = fields.get(LABEL)
-    if isinstance(label, bool) or not isinstance(label, int | str | None):
-        raise StepError(f"{where} has a label that is neither a number nor a name", [repr(label)])
-    return SampleText(f"line {number}", fields[first], fields.get(second), label)
+    return SampleText(f"line {number}", fields[first], fields.get(second), label(where, fields))
 
 
 def label_of(text: SampleText, classes: Mapping[str, int]) -> int | None:

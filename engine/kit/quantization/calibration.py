@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
+from engine import digest, tasks
 from engine.errors import StepError
 from engine.kit.checkpoints import checkpoint as checkpoints
-from engine.kit.inputs import cases, index_ranges, overlap, random_inputs, samples, token_rows
+from engine.kit.inputs import cases, image_samples, index_ranges, overlap, random_inputs, samples, token_rows
 from engine.kit.inputs import tokenizer as tokenizers
 from engine.kit.inputs.cases import Case
 from engine.kit.inputs.token_rows import RowLimits
@@ -16,8 +17,10 @@ from engine.kit.onnx import onnx_files
 from engine.kit.onnx.onnx_files import Input
 from engine.kit.quantization import keep_in
 from engine.kit.quantization.keep_in import NamedLayers
-from engine.kit.reference import batches, reference_cases
+from engine.kit.reference import batches, image_cases, reference_cases
+from engine.kit.reference.image_cases import ImageInputs
 from engine.kit.reference.original_model import Original
+from engine.recipe.image_input import Images
 from engine.recipe.shape_values import Values
 from engine.recipe.values import Profile
 from engine.step import Source, Step
@@ -29,6 +32,10 @@ if TYPE_CHECKING:
 
 _SEED = 1921
 """The seed of random inputs for calibration. Random inputs for validation are drawn with a different seed."""
+_SETS = 4
+"""The number of sets of built-in images on which a model without samples is calibrated."""
+_IF_SET = ("shape_values", "images", "preprocess", "labels", "keep_in")
+"""The options that are rows of a key only where the recipe has them."""
 _FEW = 32
 """Upper limit of the number of cases on which half precision is tried, because every try runs all of these cases."""
 _SHOWN = 60
@@ -50,6 +57,12 @@ class Calibrated(Step):
     """The profiles of input shapes within which random inputs for calibration are drawn."""
     shape_values: tuple[Mapping[str, Values], ...] = ()
     """The values of inputs that these profiles state."""
+    images: Images | None = None
+    """The input of an image model that is calibrated on image files, of the samples or drawn here; else None."""
+    preprocess: Mapping[str, Any] = {}
+    """What the recipe says about the preparation of image files."""
+    labels: tuple[str, ...] = ()
+    """The texts with which a zero-shot classifier compares images."""
     keep_in: Mapping[str, tuple[str, ...]] = {}
     """The names of modules and nodes that stay in a higher precision, by this precision: "fp32" or "fp16"."""
 
@@ -60,9 +73,12 @@ class Calibrated(Step):
         `draws` tells whether the step draws inputs of its own where the recipe names no samples.
         """
         calibrate = recipe.calibrate
+        images = recipe.images if draws or calibrate is not None else None
         draws = draws and calibrate is None
         return cls(
-            samples=None if calibrate is None else Source(uri=calibrate.samples),
+            images=images,
+            preprocess={} if images is None else recipe.preprocess,
+            samples=None if calibrate is None else Source(uri=calibrate.samples, part="samples"),
             own_texts=draws and recipe.validation.samples is not None,
             limit=None if calibrate is None else calibrate.limit,
             profiles=recipe.profiles if draws else (),
@@ -71,8 +87,8 @@ class Calibrated(Step):
         )
 
     def options(self) -> Mapping[str, Any]:
-        """Return the options that are rows of the key; `shape_values` and `keep_in` only where the recipe has them."""
-        absent = {name for name in ("shape_values", "keep_in") if not getattr(self, name)}
+        """Return the options that are rows of the key; those in `_IF_SET` only where the recipe has them."""
+        absent = {name for name in _IF_SET if not getattr(self, name)}
         return {name: each for name, each in super().options().items() if name not in absent}
 
     def kept(self, original: Path | None, *precisions: str) -> NamedLayers:
@@ -80,9 +96,15 @@ class Calibrated(Step):
         return keep_in.of([name for each in precisions for name in self.keep_in.get(each, ())], original)
 
     @property
-    def reads_texts(self) -> bool:
-        """Whether calibration reads texts, which needs the package `tokenizers`."""
-        return self.samples is not None or self.own_texts
+    def reads_checkpoint(self) -> bool:
+        """Whether calibration reads texts or images, which the files of the checkpoint turn into inputs."""
+        return self.samples is not None or self.own_texts or self.images is not None
+
+    @property
+    def calibration_tools(self) -> tuple[str, ...]:
+        """The packages that turn texts and images into inputs."""
+        texts = ("tokenizers",) if self.reads_checkpoint else ()
+        return texts if self.images is None else (*texts, *image_cases.TOOLS)
 
     def cases(self, graph: Path, checkpoint: Path | None, samples: Path | None) -> list[Case]:
         """Return the inputs that calibrate the ONNX model in the folder `graph`, as cases.
@@ -91,6 +113,11 @@ class Calibrated(Step):
         """
         model = onnx_files.load_graph(graph)
         inputs = onnx_files.inputs(model)
+        images = None
+        if self.images is not None and checkpoint is not None:
+            images = ImageInputs.of(checkpoint, inputs, self.preprocess)
+        if images is not None and checkpoint is not None and (samples is None or image_samples.are_images(samples)):
+            return self._of_images(images, checkpoint, samples)
         if samples is not None and checkpoint is not None:
             return from_file(samples, checkpoint, inputs, limit=self.limit)
         texts = of_our_own(checkpoint, inputs) if checkpoint is not None and self.own_texts else []
@@ -98,6 +125,17 @@ class Calibrated(Step):
         print(f"no samples to calibrate on (`calibrate` in the recipe): {instead} instead")
         longest = None if checkpoint is None else checkpoints.max_sequence(checkpoint)
         return texts or drawn(model, self.profiles, self.shape_values, longest=longest)
+
+    def _of_images(self, maker: ImageInputs, checkpoint: Path, path: Path | None) -> list[Case]:
+        """Return the first `limit` images of samples; without samples, images that validation does not have."""
+        texts = self.labels or tasks.find(checkpoints.task(checkpoint, None)).example
+        if path is not None:
+            chosen = image_cases.samples_of(maker, path, texts)[: self.limit]
+        else:
+            print("no samples to calibrate on (`calibrate` in the recipe): built-in images instead")
+            seeds = range(_SEED, _SEED + _SETS)
+            chosen = [each for seed in seeds for each in image_cases.samples_of(maker, None, texts, seed=seed)]
+        return image_cases.of_samples(maker, chosen, checkpoint, self.labels)
 
 
 def from_file(path: Path, checkpoint: Path, inputs: Mapping[str, Input], *, limit: int | None) -> list[Case]:
@@ -166,6 +204,13 @@ def refuse_overlap(
     path: Path, checkpoint: Path, inputs: Mapping[str, Input], *, limit: int | None, reference: Path
 ) -> None:
     """Raise StepError where the samples for calibration and the cases of the reference have a sample in common."""
+    if image_samples.are_images(path):
+        files = {case.file for case in cases.load(reference)}
+        images = image_samples.read(path)[:limit]
+        same = [image.name for image in images if digest.of_bytes(image.content()) in files]
+        if same:
+            raise StepError(overlap.what(same), same[: overlap.LISTED], overlap.HINT)
+        return
     validated = {_identity(case) for case in cases.load(reference)}
     calibrated = samples.read(path, checkpoint, inputs)[:limit]
     both = [f"{case.name}: {case.text[:_SHOWN]!r}" for case in calibrated if _identity(case) in validated]

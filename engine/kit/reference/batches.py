@@ -44,7 +44,7 @@ def of_texts(
         return
     yield from masked(cases, specs, pad=pad, limits=limits, prefix=prefix)
     rows = _rows(cases)
-    groups = list(_groups(len(rows), limits))
+    groups = list(grouped(len(rows), limits))
     joined = [
         token_rows.batch([rows[index] for index in group], pad=pad, side=side, length=limits.sequence[0])
         for group in groups
@@ -126,7 +126,7 @@ def of_tensors(cases: Sequence[Case], specs: Mapping[str, Input]) -> Iterator[Ca
         if {case.inputs[name].shape[:1] for name in batched} == {(1,)}:
             same.setdefault(_shapes(case, batched), []).append(case)
     several = [alike for alike in same.values() if len(alike) > 1] or list(same.values())[:1]
-    groups = [[alike[index] for index in group] for alike in several for group in _groups(len(alike), RowLimits())]
+    groups = [[alike[index] for index in group] for alike in several for group in grouped(len(alike), RowLimits())]
     for number, chosen in enumerate(groups, 1):
         names = ", ".join(case.name for case in chosen)
         inputs = _joined(chosen, batched)
@@ -151,7 +151,7 @@ def _batched(specs: Mapping[str, Input]) -> set[str]:
     return {name for name, spec in specs.items() if spec.shape and isinstance(spec.shape[0], str)}
 
 
-def _groups(count: int, limits: RowLimits) -> Iterator[list[int]]:
+def grouped(count: int, limits: RowLimits) -> Iterator[list[int]]:
     """Yield the indices of the samples in each batch: at most `_BATCHES` batches, spread over all samples.
 
     A single sample stands in a batch twice.

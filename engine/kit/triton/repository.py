@@ -11,6 +11,7 @@ from typing import get_args
 from engine import tasks
 from engine.errors import StepError
 from engine.kit.accuracy import batching
+from engine.kit.accuracy.batching import RowBatching
 from engine.kit.checkpoints import checkpoint as checkpoints
 from engine.kit.onnx import graphs, onnx_files
 from engine.kit.triton import config as configs
@@ -84,6 +85,8 @@ def write(
             if model.backend is None:
                 return _write_plain(out, serving, model, directory, checkpoint)
             (*behind, called), files, signature = models.built(serving, model, directory)
+            if joins is RowBatching.TOGETHER and images.MASK in signature.inputs:
+                joins = RowBatching.EQUAL_LENGTHS  # images of different sizes would be padded to the largest
             listed = splitter.in_front([*behind, *_parts(serving, called, signature, checkpoint)], joins, serving)
             parts.by_position(listed, signature)
             if serving.layout == FUSED:
@@ -120,28 +123,37 @@ def _parts(serving: Serving, middle: Part, signature: Signature, checkpoint: Pat
     model = middle.config
     task = _task(serving, checkpoint)
     texts = text.load(serving, signature, checkpoint, task) if serving.tokenizer else None
-    answer = answers.of(task, signature, checkpoint, texts) if _answers(serving) else None
-    first = None
+    answer = answers.of_package(serving, signature, checkpoint, task, texts) if _answers(serving) else None
+    also = {*answer.takes, *answer.outputs} if answer is not None else set()
+    first: list[Part] = []
+    if serving.tokenizer:
+        of_files = images.part(f"{model.name}_preprocess", model, signature, serving, checkpoint, also=also)
+        if of_files is not None:
+            fields.overridden(of_files.config, serving, "preprocess")
+            first.append(of_files)
+        elif images.SIZES in also:  # clients send tensors, whose size says nothing about a file's
+            answer = None
     if texts is not None:
-        also = {*answer.takes, *answer.outputs} if answer is not None else ()
-        first = text.part(_tokenizer_name(model.name), model, texts, also=also)
-        fields.overridden(first.config, serving, "tokenizer")
-    elif serving.tokenizer:
-        first = images.part(f"{model.name}_preprocess", model, signature, serving, checkpoint)
-        if first is not None:
-            fields.overridden(first.config, serving, "preprocess")
-    if first is None and answer is None and Backend.of(platform=model.platform, backend="") not in BY_POSITION:
+        of_texts = text.part(_tokenizer_name(model.name), model, texts, also=also)
+        fields.overridden(of_texts.config, serving, "tokenizer")
+        first.append(of_texts)
+    if not first and answer is None and Backend.of(platform=model.platform, backend="") not in BY_POSITION:
         parts.mark(model, task)
         return [middle]
     return _around(serving, middle, first, answer, task)
 
 
-def _around(serving: Serving, built: Part, first: Part | None, answer: Answer | None, task: str) -> list[Part]:
-    """Return the model itself, the python models that run before and after it, and the ensemble of all of them."""
+def _around(serving: Serving, built: Part, first: Sequence[Part], answer: Answer | None, task: str) -> list[Part]:
+    """Return the model itself, the python models that run before and after it, and the ensemble of all of them.
+
+    The ensemble takes what the models of `first` take, and the inputs of the model that none of them gives.
+    """
     model = built.config
     middle = replace(built, names={} if answer is None else answer.names)
-    chain = [middle] if first is None else [first, middle]
-    taken = parts.tensors(chain[0].config.input, model)
+    chain = [*first, middle]
+    given = {tensor.name for part in first for tensor in part.config.output}
+    taken = [tensor for part in first for tensor in parts.tensors(part.config.input, model)]
+    taken += [tensor for tensor in parts.tensors(model.input, model) if tensor.name not in given]
     outputs = [tensor.name for tensor in model.output]
     if answer is not None and answer.work is not None:
         last = _postprocess(f"{model.name}_postprocess", model, chain, answer, answer.work)
@@ -184,6 +196,7 @@ def _postprocess(name: str, model: Config, chain: Sequence[Part], answer: Answer
         work=work,
         settings={**answer.settings, "again": [tensor.name for tensor in again]},
         files=answer.files,
+        needs=answer.needs,
     )
 
 

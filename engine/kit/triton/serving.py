@@ -11,6 +11,7 @@ from engine.kit.choice import layouts
 from engine.kit.triton import warmups
 from engine.recipe.image_input import Images
 from engine.recipe.model_config import PartName
+from engine.recipe.postprocessing import Postprocess
 from engine.recipe.values import Profile
 from engine.runtimes.execution import Execution
 from engine.runtimes.profiles import extents, greatest
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 
 ENSEMBLE, FUSED, AUTO = "ensemble", "fused", "auto"
 """The layouts of a package: models behind an ensemble, one Python model, or the faster of the two as measured."""
+NAMED = "engine.kit.triton.answers.named"
+"""The module that makes the answers which a recipe names; its code counts only in the keys of such recipes."""
 NO_PADDING, BUCKETS = "none", "buckets"
 """How a package pads texts: to the longest text of a request, or to the sizes in the profiles; or AUTO."""
 
@@ -47,9 +50,10 @@ class Serving(Frozen):
     task: str | None = None
     images: Images | None = None
     """For a model of timm: how image files become the model's input tensor."""
-    mean: tuple[float, ...] = ()
-    std: tuple[float, ...] = ()
-    """Mean and standard deviation of each channel of the images; empty where the recipe does not name them."""
+    preprocess: Mapping[str, Any] = {}
+    """The recipe's section of that name: what replaces the settings of the model's own files."""
+    named: Postprocess | None = None
+    """The post-processing that the recipe names for the outputs of an ONNX file, in place of its task's."""
     execution: Execution = Execution()
     """How the built model is run: its runtime and the runtime's options, equal for all devices of one kind."""
     fields: Mapping[str, Any] = {}
@@ -86,8 +90,8 @@ class Serving(Frozen):
             threads=triton.threads,
             task=recipe.model.task,
             images=recipe.images,
-            mean=recipe.preprocess.get("mean", ()),
-            std=recipe.preprocess.get("std", ()),
+            preprocess=recipe.preprocess,
+            named=recipe.postprocess,
             execution=Execution.for_recipe(recipe).anywhere(),
             fields=warmups.renamed(triton.model_extra or {}, file_names),
             models={part: warmups.renamed(overrides, file_names) for part, overrides in triton.models.items()},
@@ -103,4 +107,5 @@ class Serving(Frozen):
 
     def code_used(self) -> tuple[str, ...]:
         """Return the modules whose code the job's key contains: modules of the runtime, the task and its answers."""
-        return (*self.execution.code_to_serve, *tasks.modules(self.task), *tasks.makers(self.task))
+        named = () if self.named is None else (NAMED,)
+        return (*self.execution.code_to_serve, *tasks.modules(self.task), *tasks.makers(self.task), *named)

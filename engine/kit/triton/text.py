@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,7 @@ from engine import tasks
 from engine.errors import StepError
 from engine.kit.inputs import token_rows
 from engine.kit.inputs import tokenizer as tokenizers
+from engine.kit.onnx.onnx_files import Input
 from engine.kit.triton import config as configs
 from engine.kit.triton import parts, served
 from engine.kit.triton.config import Config, Signature
@@ -58,31 +59,42 @@ class ServedTokenizer:
     """The lengths to which texts are padded; empty where texts are padded to the longest of their request."""
     context: bool = False
     """Whether each row is a pair of a question and a context that contains the answer."""
+    apart: bool = False
+    """Whether each row has any number of texts, each with tokens of its own, beside an image."""
     options: Mapping[str, Any] = field(default_factory=dict)
     """The options of the recipe's section `package.answers` that differ from their defaults."""
 
 
 def load(serving: Serving, signature: Signature, checkpoint: Path, task: str) -> ServedTokenizer | None:
     """Return the tokenizer of a model; None where the model has no tokenizer or has inputs that are not tokens."""
-    if not token_rows.are_tokens(signature.inputs):
+    definition = tasks.find(task)
+    apart = definition.takes_images and definition.takes_texts
+    inputs = _of_one_text(signature.inputs) if apart else signature.inputs
+    if not token_rows.are_tokens(inputs):
         return None
-    axis = signature.inputs["input_ids"].shape[1]
+    axis = inputs["input_ids"].shape[1]
     fixed = axis if isinstance(axis, int) else None
     tokenizer = tokenizers.load(checkpoint, longest=fixed or serving.largest.get(str(axis)))
     if tokenizer is None:
         print("the model has no tokenizer: the package takes tokens")
         return None
-    definition = tasks.find(task)
     row = AnswerTensor(TEXT, "TYPE_STRING", (definition.texts,))
     return ServedTokenizer(
         tokenizer,
         row,
         _file(tokenizer, fixed, definition, serving.answers.get(DOC_STRIDE, 0)),
         max_text_bytes(serving, tokenizer.longest),
-        padded_lengths(serving, signature, tokenizer.longest),
+        [] if apart else padded_lengths(serving, signature, tokenizer.longest),
         definition.context,
+        apart,
         serving.answers,
     )
+
+
+def _of_one_text(inputs: Mapping[str, Input]) -> dict[str, Input]:
+    """Return those inputs that hold tokens, without their axis of a row's texts."""
+    tokens = {name: inputs[name] for name in token_rows.NAMES if name in inputs}
+    return {name: replace(spec, shape=(*spec.shape[:1], *spec.shape[2:])) for name, spec in tokens.items()}
 
 
 def max_text_bytes(serving: Serving, longest: int | None) -> int:
@@ -97,7 +109,7 @@ def max_text_bytes(serving: Serving, longest: int | None) -> int:
 
 def part(name: str, model: Config, text: ServedTokenizer, *, also: Collection[str]) -> Part:
     """Return the tokenizer model, which turns texts into the inputs of `model` and the extra tensors `also`."""
-    own = parts.tensors(model.input, model)
+    own = [tensor for tensor in parts.tensors(model.input, model) if tensor.name in token_rows.NAMES]
     names = {tensor.name for tensor in own}
     gives = [*own, *(tensor for name, tensor in _EXTRA.items() if name in also and name not in names)]
     settings = {
@@ -105,6 +117,7 @@ def part(name: str, model: Config, text: ServedTokenizer, *, also: Collection[st
         "offsets_of": 1 if text.context else 0,
         "max_text_bytes": text.max_bytes,
         **({"prompt": text.tokenizer.prompt} if text.tokenizer.prompt else {}),
+        **({"apart": True} if text.apart else {}),
         **({"buckets": text.buckets} if text.buckets else {}),
         **({"whole_words": True} if text.options.get(ALIGN_TO_WORDS) else {}),
         **({"windows": True} if DOC_STRIDE in text.options else {}),

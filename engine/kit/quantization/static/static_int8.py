@@ -39,21 +39,28 @@ _APART = (
 )
 """ONNX Runtime's fusions of convolutions and products with other operators, which have no form in int8."""
 _NORMALIZATIONS = frozenset({"LayerNormalization", "SimplifiedLayerNormalization", "SkipLayerNormalization"})
+_IMAGE_RANK = 4
+"""The number of axes of images: batch, channels, height and width, in any order of the last three."""
 _RANGES = {"the least error": ranges.closest, "every value": ranges.widest}
 """The rules by which the range of a tensor is chosen; the rule with the better answers on held-out samples is kept."""
 
 
-def suits(fused: Path) -> bool:
-    """Whether the graph in the folder `fused` is convolutional, so that static int8 suits it.
+def suits(fused: Path, *, sampled: bool = False) -> bool:
+    """Whether static int8 suits the graph in the folder `fused`, which then is faster than in dynamic int8.
 
-    At least as many of its convolutions gain from int8 as it has normalizations. A vision transformer has one
-    convolution, and keeps dynamic int8.
+    It suits a graph of which at least as many convolutions gain from int8 as it has normalizations. Of graphs that take
+    images, it suits those with several convolutions, and where samples calibrate it (`sampled`), all. Without samples,
+    a vision transformer, whose only convolution cuts the image into patches, keeps dynamic int8.
     """
     from onnx_ir.passes.common import LiftConstantsToInitializersPass
 
     model = LiftConstantsToInitializersPass(lift_all_constants=False)(ir_models.load(fused)).model
-    convolutions = layers.are_dense(model)
-    return convolutions > 0 and convolutions >= sum(node.op_type in _NORMALIZATIONS for node in model.graph)
+    counts = Counter(node.op_type for node in model.graph)
+    dense = layers.are_dense(model)
+    if dense > 0 and dense >= sum(counts[name] for name in _NORMALIZATIONS):
+        return True
+    takes_images = any(each.shape is not None and len(each.shape) == _IMAGE_RANK for each in model.graph.inputs)
+    return takes_images and counts[layers.CONVOLUTION] > (0 if sampled else 1)
 
 
 def quantize(

@@ -3,21 +3,46 @@
 from __future__ import annotations
 
 import importlib
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from engine import tasks
 from engine.errors import StepError
+from engine.kit.checkpoints import labels
+from engine.kit.triton.serving import NAMED
 from engine.tasks.answer import Answer, Unfit
 
 if TYPE_CHECKING:
+    import onnx
+
     from engine.kit.triton.config import Signature
+    from engine.kit.triton.serving import Serving
     from engine.kit.triton.text import ServedTokenizer
+    from engine.recipe.postprocessing import Postprocess
 
 
-def of(task: str, signature: Signature, checkpoint: Path, text: ServedTokenizer | None) -> Answer | None:
+def of_package(
+    serving: Serving, signature: Signature, checkpoint: Path, task: str, text: ServedTokenizer | None
+) -> Answer | None:
+    """Return the post-processing that the recipe names, else that of the task. Raises StepError as both do."""
+    if serving.named is None:
+        return of(task, signature, checkpoint, text, serving.answers)
+    names = labels.names(checkpoint, None)
+    return named(serving.named, checkpoint, signature, names=names, preprocess=serving.preprocess)
+
+
+def of(
+    task: str,
+    signature: Signature,
+    checkpoint: Path,
+    text: ServedTokenizer | None,
+    options: Mapping[str, Any] | None = None,
+) -> Answer | None:
     """Return the postprocessing that computes answers to a task; None where clients get the model's own outputs.
 
+    An option of the recipe's section `package.answers` takes the place of the setting with its name.
     Raises StepError where the task has answers, and the model's outputs are not those of the task.
     """
     definition = tasks.find(task)
@@ -29,6 +54,26 @@ def of(task: str, signature: Signature, checkpoint: Path, text: ServedTokenizer 
         answer: Answer | None = maker.make(signature, checkpoint, text)
     except Unfit as reason:
         raise refusal(task, reason) from None
+    if answer is None:
+        return None
+    own = {name: (options or {}).get(name, value) for name, value in answer.settings.items()}
+    return replace(answer, settings=own)
+
+
+def named(
+    postprocess: Postprocess,
+    model: onnx.ModelProto | Path,
+    signature: Signature,
+    *,
+    names: Sequence[str],
+    preprocess: Mapping[str, Any],
+) -> Answer:
+    """Return the post-processing that a recipe names, as `answers.named.make`. Raises StepError for other outputs."""
+    maker = importlib.import_module(NAMED)
+    try:
+        answer: Answer = maker.make(postprocess, model, signature, names=names, preprocess=preprocess)
+    except Unfit as reason:
+        raise refusal("`postprocess`", reason) from None
     return answer
 
 

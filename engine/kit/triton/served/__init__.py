@@ -12,6 +12,8 @@ TAG = "tag.py"
 ANSWER = "answer.py"
 EMBED = "embed.py"
 FILL = "fill.py"
+BOXES = "boxes.py"
+MASK = "mask.py"
 ROUTE = "route.py"
 SPLIT = "split.py"
 FUSED = "fused.py"
@@ -23,8 +25,8 @@ GENERATE = ("generate.py", "asked.py", "past.py", "pieces.py", "prompts.py", "sa
 """The files of a generating model: packages carry generate.py as model.py, and the other files beside model.py."""
 
 data = (
-    "model.py", "tokenizer.py", "image.py", "classify.py", "tag.py", "answer.py", "embed.py", "fill.py",
-    "route.py", "split.py", "fused.py", "on_gpu.py", "probe.py",
+    "model.py", "tokenizer.py", "image.py", "classify.py", "boxes.py", "mask.py", "tag.py", "answer.py", "embed.py",
+    "fill.py", "route.py", "split.py", "fused.py", "on_gpu.py", "probe.py",
     "generate.py", "asked.py", "past.py", "pieces.py", "prompts.py", "sampling.py", "unread.py",
 )  # fmt: skip
 

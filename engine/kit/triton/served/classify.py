@@ -10,21 +10,32 @@ if TYPE_CHECKING:
 
 
 class Work:
-    """The setting `labels` names the classes; the setting `scores` names the function that turns logits into scores."""
+    """The setting `labels` names the classes; without it, the texts of a row are its classes.
+
+    The setting `scores` names the function that turns logits into scores, and `logits` the input with the logits.
+    """
 
     def __init__(self, _: Path, settings: dict[str, Any]) -> None:
         import numpy as np
 
-        self.labels = np.array([label.encode("utf-8") for label in settings["labels"]], dtype=object)
+        self.labels = np.array([label.encode("utf-8") for label in settings.get("labels", ())], dtype=object)
+        self.logits = settings.get("logits", "logits")
         self.scores = {"softmax": _softmax, "sigmoid": _sigmoid, "number": _number, "exp": _exp}[settings["scores"]]
 
     def __call__(self, given: dict[str, Any]) -> dict[str, Any]:
-        """Return `labels` and `scores`, each [rows, classes]; the input is `logits` [rows, classes]."""
+        """Return `labels` and `scores`, each [rows, classes]; the inputs are logits [rows, classes] and maybe TEXT.
+
+        Of numbers of classes, [rows] or [rows, 1], only `labels` [rows, 1] is returned.
+        """
         import numpy as np
 
-        logits = given["logits"].astype(np.float32, copy=False)
+        logits = given[self.logits]
+        if logits.dtype.kind != "f":
+            return {"labels": self.labels[logits.reshape(-1, 1)]}
+        logits = logits.astype(np.float32, copy=False)
         order = np.argsort(-logits, axis=1, kind="stable")  # different logits may have equal scores
-        return {"labels": self.labels[order], "scores": np.take_along_axis(self.scores(logits), order, axis=1)}
+        labels = np.take_along_axis(given["TEXT"], order, axis=1) if "TEXT" in given else self.labels[order]
+        return {"labels": labels, "scores": np.take_along_axis(self.scores(logits), order, axis=1)}
 
 
 def _softmax(logits: np.ndarray) -> np.ndarray:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-_NO_PLACE = -1
-"""Fills up offsets, in which 0 would be the first character of a text."""
+_PLACES, _NO_PLACE = ("offsets", "boxes"), -1
+"""Outputs that are filled up with -1: 0 would be the first character of a text, or the edge of an image."""
 
 
 class Work:
@@ -21,7 +21,7 @@ class Work:
         self.version = int(folder.name)
 
     def __call__(self, given: dict[str, Any]) -> dict[str, Any]:
-        """Return the answers to all rows. Shorter answers are filled up with 0, "" or, for offsets, -1.
+        """Return the answers to all rows. Shorter answers are filled up with 0, "" or, for offsets and boxes, -1.
 
         Raises ValueError for a request without rows, and for rows that the ensemble refuses.
         """
@@ -54,7 +54,7 @@ def _joined(name: str, rows: list[Any]) -> Any:
     import numpy as np
 
     shape = [len(rows), *(max(sizes) for sizes in zip(*(row.shape[1:] for row in rows), strict=True))]
-    fill: Any = b"" if rows[0].dtype.kind == "O" else _NO_PLACE if name.endswith("offsets") else 0
+    fill: Any = b"" if rows[0].dtype.kind == "O" else _NO_PLACE if name.endswith(_PLACES) else 0
     joined = np.full(shape, fill, dtype=rows[0].dtype)
     for number, row in enumerate(rows):
         place: tuple[Any, ...] = (number, *map(slice, row.shape[1:]))

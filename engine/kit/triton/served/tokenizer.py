@@ -14,8 +14,9 @@ class Work:
     of a text: the tokenizer reads all of a text before it cuts the text, and no other request is served meanwhile. A
     `prompt` is put in front of the first text of each row. With `whole_words`, the place of a token is that of its
     word. With `windows`, a long text becomes several windows, each a row of the outputs, and `window_rows` tells to
-    which row of TEXT each belongs. With `buckets`, the texts of a request are padded to the smallest of these lengths
-    that holds them, so that Triton can join requests.
+    which row of TEXT each belongs. With `apart`, a row holds any number of texts, each with tokens of its own. With
+    `buckets`, the texts of a request are padded to the smallest of these lengths that holds them, so that Triton can
+    join requests.
     """
 
     def __init__(self, folder: Path, settings: dict[str, Any]) -> None:
@@ -28,6 +29,7 @@ class Work:
         self.max_text_bytes = settings["max_text_bytes"]
         self.buckets, self.prompt = settings.get("buckets", []), settings.get("prompt", "")
         self.whole_words, self.windows = settings.get("whole_words", False), settings.get("windows", False)
+        self.apart = settings.get("apart", False)
         self.readers = {
             "input_ids": lambda row: row.ids,
             "attention_mask": lambda row: row.attention_mask,
@@ -37,10 +39,14 @@ class Work:
         }
 
     def __call__(self, given: dict[str, Any]) -> dict[str, Any]:
-        """Return each output, [rows, tokens]. Raises ValueError for what is no text, or not one or two a row."""
+        """Return each output, [rows, tokens], or with `apart` [rows, texts, tokens].
+
+        Raises ValueError for what is no text, and for a wrong number of texts a row.
+        """
         import numpy as np
 
-        rows = list(enumerate(self.encoded(given["TEXT"].tolist())))
+        texts = given["TEXT"]
+        rows = list(enumerate(self.encoded(texts.reshape(-1, 1).tolist() if self.apart else texts.tolist())))
         if self.windows:
             rows = [(number, window) for number, row in rows for window in (row, *row.overflowing)]
         outputs = {
@@ -48,12 +54,15 @@ class Work:
             for name, dtype in self.dtypes.items()
             if name in self.readers
         }
+        if self.apart:
+            outputs = {name: array.reshape(*texts.shape, -1) for name, array in outputs.items()}
         return outputs if not self.windows else {**outputs, "window_rows": np.array([[number] for number, _ in rows])}
 
     def encoded(self, rows: list[list[bytes]]) -> list[Any]:
         """Return the rows as tokens, all of one length. Raises ValueError as calling does."""
         if not rows or any(len(row) not in (1, 2) for row in rows):
-            raise ValueError("TEXT: each row holds one text, or two that belong together")
+            wanted = "at least one text" if self.apart else "one text, or two that belong together"
+            raise ValueError(f"TEXT: each row holds {wanted}")
         size = max(len(text) for row in rows for text in row)
         if size > self.max_text_bytes:
             raise ValueError(f"TEXT: a text of {size} bytes; this model takes at most {self.max_text_bytes} bytes")

@@ -95,9 +95,8 @@ def test_a_layer_that_harms_is_left_out(tmp_path):
     assert len(report.path) > 1
 
 
-def test_a_graph_with_more_normalizations_than_convolutions_is_not_static(tmp_path):
-    assert static_int8.suits(convolutional.written(tmp_path / "net"))
-    patches = onnx.parser.parse_model("""
+def patches(folder, *, convolutions=1):
+    model = onnx.parser.parse_model("""
     <ir_version: 8, opset_import: ["" : 17]>
     vit (float[batch, 3, 32, 32] image) => (float[batch, 4, 64] states) {
         patches = Conv<strides = [16, 16]>(image, w)
@@ -107,9 +106,19 @@ def test_a_graph_with_more_normalizations_than_convolutions_is_not_static(tmp_pa
         states = LayerNormalization(first, scale)
     }""")
     arrays = {"w": np.ones((64, 3, 16, 16), "float32"), "scale": np.ones(64, "float32"), "shape": np.array([0, 64, 4])}
-    patches.graph.initializer.extend(onnx.numpy_helper.from_array(array, name) for name, array in arrays.items())
-    onnx_files.save(patches, tmp_path / "patches")
-    assert not static_int8.suits(tmp_path / "patches")
+    model.graph.initializer.extend(onnx.numpy_helper.from_array(array, name) for name, array in arrays.items())
+    again = model.graph.node[0]
+    for number in range(1, convolutions):
+        model.graph.node.append(onnx.helper.make_node("Conv", again.input, [f"again {number}"], strides=[16, 16]))
+    onnx_files.save(model, folder)
+    return folder
+
+
+def test_a_vision_transformer_is_static_with_samples_and_a_hybrid_one_always(tmp_path):
+    assert static_int8.suits(convolutional.written(tmp_path / "net"))
+    assert not static_int8.suits(patches(tmp_path / "vit"))
+    assert static_int8.suits(tmp_path / "vit", sampled=True)
+    assert static_int8.suits(patches(tmp_path / "hybrid", convolutions=2))
 
 
 def test_weights_in_constant_nodes_count_as_weights(tmp_path):

@@ -1,38 +1,29 @@
 """Images as they are prepared by the server."""
 
+import io
+import json
+
+import numpy as np
 import pytest
 
-from engine.kit.triton.served.image import Work as Image
+from engine.kit import images
+from engine.kit.triton.served.image import Work
+
+SETTINGS = {
+    "output": "images", "dtype": "float32", "last": True, "shape": [2, 2], "mode": "RGB", "reversed": False,
+    "upright": False, "resize": {"shortest_edge": 2}, "resample": 0, "crop": [2, 2], "fill": [0, 0, 0],
+    "half_even": True, "scale": None, "normalize": [], "pad": None, "mask": None, "sizes": False,
+}  # fmt: skip
 
 
-@pytest.fixture
-def prepare(tmp_path):
-    pytest.importorskip("PIL", reason="Pillow is not installed: no image can be prepared")
-
-    def work(**settings):
-        usual = {
-            "size": [8, 8], "mode": "RGB", "crop": "center", "share": 0.8, "interpolation": "bilinear",
-            "mean": [0.5] * 3, "std": [0.25] * 3, "last": True, "output": "images",
-        }  # fmt: skip
-        return Image(tmp_path, {**usual, **settings})
-
-    return work
-
-
-@pytest.mark.parametrize(
-    ("crop", "own", "expected"),
-    [("center", (40, 20), (20, 10)), ("center", (20, 41), (10, 20)), ("squash", (40, 20), (10, 10)),
-     ("border", (40, 20), (10, 5))],
-)  # fmt: skip
-def test_images_are_scaled_as_timm_scales_them(prepare, crop, own, expected):
-    assert prepare(crop=crop).target(*own) == expected
-
-
-def test_what_a_border_adds_is_the_mean_and_a_grey_image_has_one_channel(prepare):
-    new = pytest.importorskip("PIL.Image", reason="Pillow is not installed").new
-    wide = prepare(crop="border").cut(new("RGB", (10, 4), (255, 0, 0)))
-    assert wide.size == (8, 8)
-    assert wide.getpixel((0, 0)) == (128, 128, 128)
-    assert wide.getpixel((0, 2)) == (255, 0, 0)
-    small = prepare(mode="L", mean=[0.5], std=[0.25]).cut(new("L", (3, 3), 7))
-    assert [small.getpixel((x, 4)) for x in (1, 2, 4, 5)] == [0, 7, 7, 0]
+def test_each_row_of_a_request_is_an_image_file(tmp_path):
+    new = pytest.importorskip("PIL.Image", reason="Pillow is not installed: no image can be prepared").new
+    (tmp_path / images.PREPARATION).write_bytes(images.code())
+    file = io.BytesIO()
+    new("RGB", (4, 2), (1, 2, 3)).save(file, "PNG")
+    work = Work(tmp_path, json.loads(json.dumps(SETTINGS)))
+    made = work({"IMAGE": np.array([[file.getvalue()]] * 3, dtype=object)})["images"]
+    assert made.shape == (3, 2, 2, 3)
+    assert made[2, 1, 1].tolist() == [1, 2, 3]
+    with pytest.raises(ValueError, match="IMAGE: 4 bytes that are no image"):
+        work({"IMAGE": np.array([[b"text"]], dtype=object)})
