@@ -23,7 +23,7 @@ from engine.kit.inputs import index_ranges, token_inputs
 from engine.kit.onnx import onnx_files, onnx_source
 from engine.kit.reference import image_inputs
 from engine.machine import imports
-from engine.recipe import paths
+from engine.recipe import image_input, paths
 from engine.recipe.schema import Recipe
 from engine.step import Source
 from engine.store.opening import open_store
@@ -116,6 +116,7 @@ def look(subject: CheckedVariant) -> None:
         unbuildable.refuse_quantized(checkpoint)
     with subject.at("model", "task" if model.task else "source"):
         task = checkpoints.task(checkpoint, model.task)
+        checkpoints.refuse_other_library(checkpoint, image_input.library(subject.recipe.images))
         checkpoints.refuse_unnamed(checkpoint, task, images=subject.recipe.images is not None)
         architecture.refuse_processor(checkpoint, task)
     with subject.at("model", "source"):

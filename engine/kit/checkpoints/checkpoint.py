@@ -136,7 +136,6 @@ def refuse_unnamed(checkpoint: Path, name: str, *, images: bool) -> None:
 
     The key of a job needs the versions of the libraries for images before the job reads the checkpoint.
     """
-    name = heads.TIMM if kind(checkpoint) == "timm" else name
     task = tasks.known(name)
     if not images and task is not None and task.takes_images:
         raise StepError(

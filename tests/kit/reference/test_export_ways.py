@@ -10,7 +10,7 @@ from engine.errors import StepError
 from engine.kit.reference import export_ways, image_inputs
 from engine.recipe.image_input import Images
 
-IMAGES = Images(libraries=("transformers",))
+IMAGES = Images()
 
 
 def folder(tmp_path, config, processor=None):
@@ -40,7 +40,11 @@ def test_the_families_of_the_table_are_families_of_transformers_and_none_is_name
             {"size": {"shortest_edge": 224}, "do_center_crop": True, "crop_size": {"height": 224, "width": 224}},
             (224, 224),
         ),
-        ({"model_type": "dpt", "image_size": 64}, {"size": {"height": 384, "width": 384}, "keep_aspect_ratio": True}, (64, 64)),
+        (
+            {"model_type": "dpt", "image_size": 64},
+            {"size": {"height": 384, "width": 384}, "keep_aspect_ratio": True},
+            (64, 64),
+        ),
         ({"model_type": "detr"}, {"size": {"shortest_edge": 800, "longest_edge": 1333}}, ("height", "width")),
         ({"model_type": "rt_detr"}, {"size": {"height": 640, "width": 640}}, (640, 640)),
     ],

@@ -15,7 +15,7 @@ from engine.recipe.image_input import Images
 from engine.runtimes.onnxruntime import session as ort
 from engine.steps.export import Export
 
-IMAGES = Images(libraries=("transformers",))
+IMAGES = Images()
 FREE = ("yolos/object-detection", "resnet/image-feature-extraction")
 SAMPLE = (
     "vit/image-classification", "siglip/zero-shot-image-classification", "clip/feature-extraction",
@@ -35,9 +35,9 @@ def theirs(model, name, inputs):
     kind = "text" if task == "feature-extraction" else "image"
     with torch.inference_mode():
         if task.startswith("zero-shot"):
-            rows = range(len(tensors["pixel_values"]))
-            each = [model(**{key: value[row] if value.ndim == 3 else value[row : row + 1] for key, value in tensors.items()})
-                    for row in rows]  # fmt: skip
+            pixels = tensors.pop("pixel_values")
+            rows = [{key: value[row] for key, value in tensors.items()} for row in range(len(pixels))]
+            each = [model(pixel_values=pixels[number : number + 1], **row) for number, row in enumerate(rows)]
             return {"logits_per_image": torch.cat([one.logits_per_image for one in each])}
         if task.endswith("feature-extraction") and hasattr(model, f"get_{kind}_features"):
             return {f"{kind}_embeds": getattr(model, f"get_{kind}_features")(**tensors).pooler_output}
