@@ -64,7 +64,8 @@ def add(draft: Draft, path: Path, *, task: str | None, on: str | None, sized: bo
     if not onnx_images.put(draft, model, facts, ranges):
         _put_samples(draft, model, ranges)
         if task is None:
-            draft.about.append("A graph does not say what it is for: without `model.task`, clients send and get tensors.")
+            what = "A graph does not say what it is for: without `model.task`, clients send and get tensors."
+            draft.about.append(what)
     draft.put("package.triton.name", draft.fields["name"])
 
 
