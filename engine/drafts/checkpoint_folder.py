@@ -35,6 +35,8 @@ def add(draft: Draft, place: Path, *, task: str | None, on: str | None, reposito
     draft.put("model.task", purpose.name, "as --task names it" if task else "as the model's own files name it")
     if layout == "transformers":
         _put_weights(draft, place)
+    elif repository is None:
+        draft.put("model.library", layout, "which loads the model")
     is_gpu = device.put(draft, on, generates=purpose.generates is not None)
     if is_gpu and purpose.generates is not None:
         raise UsageError(f"models for {purpose.name} are built for CPUs only", hint="say --device cpu")

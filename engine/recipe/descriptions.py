@@ -85,6 +85,7 @@ FIELDS: Mapping[str, Mapping[str, FieldMeaning]] = {
             "The place of a tokenizer, for an .onnx file or in place of the model's own.", "hf:OWNER/NAME"
         ),
         "weights": _about("The kind of weights that are read. By default safetensors.", "safetensors"),
+        "library": _about("The library that loads the checkpoint, if it is not transformers.", "timm"),
         "num_labels": _about("The number of labels of a random head, with random_head: true.", 2),
         "random_head": _about("Whether a head that the checkpoint lacks is drawn at random, with num_labels."),
         "prompt": _about(

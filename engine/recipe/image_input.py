@@ -1,4 +1,4 @@
-"""Image input: the layout and the size of the images that a model takes, and the libraries that load the model."""
+"""Image input: the layout and the size of the images that a model takes, and the library that loads the model."""
 
 from collections.abc import Mapping
 from typing import Any, Literal
@@ -7,25 +7,25 @@ from engine.recipe.values import RecipePart
 
 
 class Images(RecipePart):
-    """The input of an image model: the order of its axes, its size in pixels, and the libraries that load it."""
+    """The input of an image model: the order of its axes, its size in pixels, and the library that loads it."""
 
     layout: Literal["NCHW", "NHWC"] = "NCHW"
     size: tuple[int, int] | None = None
     """The height and the width of the images, or None for the size in the model's own settings."""
-    libraries: tuple[str, ...] = ()
-    """The libraries that may load the model: of a directory, transformers and timm. An ONNX file needs none."""
+    library: Literal["transformers", "timm"] | None = "transformers"
+    """The library that loads the model; None for an ONNX file."""
 
 
-def of(preprocess: Mapping[str, Any], libraries: tuple[str, ...]) -> Images:
+def of(preprocess: Mapping[str, Any], library: Literal["transformers", "timm"] | None) -> Images:
     """Return the input of an image model for the section `preprocess` of a recipe."""
     size = preprocess.get("crop", preprocess.get("size"))
     if isinstance(size, Mapping):
         size = (size["height"], size["width"]) if "height" in size else None
     elif size is not None:
         size = (size, size)
-    return Images(layout=preprocess.get("layout", "NCHW"), size=size, libraries=libraries)
+    return Images(layout=preprocess.get("layout", "NCHW"), size=size, library=library)
 
 
-def libraries(images: Images | None) -> tuple[str, ...]:
-    """Return the libraries that may load a checkpoint's model; `images` is None for a model of texts."""
-    return ("transformers",) if images is None else images.libraries
+def library(images: Images | None) -> str:
+    """Return the library that loads a checkpoint's model; `images` is None for a model of texts."""
+    return "transformers" if images is None or images.library is None else images.library

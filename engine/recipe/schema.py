@@ -71,6 +71,8 @@ class ModelSection(RecipePart):
     source: Text
     revision: Word | None = None
     task: Annotated[str, OneOf(tasks.names)] | None = None
+    library: Literal["transformers", "timm"] = "transformers"
+    """The library that loads the checkpoint; the models of timm's own repositories need no word of it."""
     tokenizer: Text | None = None
     weights: Literal["safetensors", "pickle-tensors-only"] = "safetensors"
     num_labels: Size | None = None
@@ -89,24 +91,21 @@ class ModelSection(RecipePart):
         return self.source.lower().endswith(".onnx")
 
     @property
-    def libraries(self) -> tuple[str, ...]:
-        """The libraries that may load a checkpoint of images: timm, transformers, or for a directory both.
+    def loader(self) -> Literal["transformers", "timm"] | None:
+        """The library that loads the checkpoint; None for an ONNX file.
 
-        The key of a job needs the versions before the job reads the directory, which can hold any architecture.
+        The recipe says it, because the key of a job needs the library's version before the job reads the checkpoint.
         """
         if self.is_onnx_file:
-            return ()
-        if self.source.lower().startswith(TIMM_PREFIXES):
-            return ("timm",)
-        timm = self.task is not None and tasks.find(self.task).timm and not self.source.startswith("hf:")
-        return ("transformers", *(["timm"] if timm else []))
+            return None
+        return "timm" if self.source.lower().startswith(TIMM_PREFIXES) else self.library
 
     @property
     def takes_images(self) -> bool:
-        """Whether the model is a checkpoint that takes images: one of timm's repositories, or one for such a task."""
+        """Whether the model is a checkpoint that takes images: one of timm, or one for such a task."""
         if self.is_onnx_file:
             return False
-        return self.libraries == ("timm",) or (self.task is not None and tasks.find(self.task).takes_images)
+        return self.loader == "timm" or (self.task is not None and tasks.find(self.task).takes_images)
 
 
 def _one_or_several(value: Any) -> str:
@@ -300,7 +299,7 @@ class Recipe(RecipePart):
         """The input of the recipe's image model; None for a model that takes no images, as far as the recipe says."""
         if not self.model.takes_images and not (self.model.is_onnx_file and self.preprocess):
             return None
-        return image_input.of(self.preprocess, self.model.libraries)
+        return image_input.of(self.preprocess, self.model.loader)
 
     @property
     def bench_samples(self) -> str | None:

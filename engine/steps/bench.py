@@ -314,9 +314,7 @@ class Bench(Step):
 
     def _rival_tools(self, rival: Rival) -> tuple[str, ...]:
         """Return the distributions that a rival's latency depends on."""
-        runtime = registry.find(rival.runtime)
-        tools = (runtime.rival_tools(library=each) for each in image_input.libraries(self.images) or ("",))
-        return tuple(dict.fromkeys(chain(*tools)))
+        return registry.find(rival.runtime).rival_tools(library=image_input.library(self.images))
 
     def _rows_of_tokens(self, samples: Path | None, tokenizer: Path, graph: onnx.ModelProto) -> SampleRows:
         if samples is None:

@@ -107,7 +107,7 @@ class Export(Step):
     def tools_used(self) -> tuple[str, ...]:
         # The checkpoint's own tokenizer tells which inputs the graph has.
         by_tokenizer = own_tokenizer.TOOLS if self.images is None else ()
-        return (*self.tools, *by_tokenizer, *image_input.libraries(self.images))
+        return (*self.tools, *by_tokenizer, image_input.library(self.images))
 
     def run(self, out: Path, *, checkpoint: Path) -> ExportReport:
         """Export the model with the first exporter whose graph gives the same outputs as the model.
@@ -175,6 +175,8 @@ class Export(Step):
             streamed_weights.put_back(model, weights)
             if modules.generates(module):
                 model = _untwinned(model)
+            if vision_models.is_one(module):
+                _state_shapes(model, _shapes_of_images(module, example))
             onnx_files.save(model, normal, threshold=self.inline_limit)
         shutil.rmtree(raw)
 
@@ -251,22 +253,20 @@ def _output_axes(module: torch.nn.Module, example: dict[str, np.ndarray]) -> dic
     """Return the dynamic axes of each output; a second axis with one entry per token is called `sequence`."""
     if modules.generates(module) and module.output_specs is not None:
         return {name: _free_axes(value.shape) for name, value in module.output_specs.items()}
-    answers = torch_models.call(module, example)
     if vision_models.is_one(module):
-        return _axes_by_extents(module, example, answers)
+        return {name: _free_axes(shape) for name, shape in _shapes_of_images(module, example).items()}
     tokens = example["input_ids"].shape[1] if "input_ids" in example else None
+    answers = torch_models.call(module, example)
     return {
         name: {0: "batch", **({1: "sequence"} if answer.ndim > 1 and answer.shape[1] == tokens else {})}
         for name, answer in answers.items()
     }
 
 
-def _axes_by_extents(
-    module: torch.nn.Module, example: dict[str, np.ndarray], answers: Mapping[str, np.ndarray]
-) -> dict[str, dict[int, str]]:
-    """Return the dynamic axes of an image model's outputs: those whose extents differ for inputs of other extents.
+def _shapes_of_images(module: torch.nn.Module, example: dict[str, np.ndarray]) -> dict[str, tuple[int | str, ...]]:
+    """Return the shapes of an image model's outputs: an axis is free where inputs of other extents change its extent.
 
-    An axis has the name of the input's axis with the same extents, or a name of its own.
+    Such an axis has the name of the input's axis with the same extents, or a name of its own.
     """
     again = probes.example_of_other_sizes(module)
     others = torch_models.call(module, again)
@@ -276,13 +276,21 @@ def _axes_by_extents(
         for index, axis in _free_axes(spec.shape).items()
     }
     return {
-        name: {
-            index: named.get(pair, f"{name}_axis_{index}")
-            for index, pair in enumerate(zip(answer.shape, others[name].shape, strict=True))
-            if pair[0] != pair[1]
-        }
-        for name, answer in answers.items()
+        name: tuple(
+            first if first == second else named.get((first, second), f"{name}_axis_{index}")
+            for index, (first, second) in enumerate(zip(answer.shape, others[name].shape, strict=True))
+        )
+        for name, answer in torch_models.call(module, example).items()
     }
+
+
+def _state_shapes(model: onnx.ModelProto, shapes: Mapping[str, tuple[int | str, ...]]) -> None:
+    """Write the shapes of outputs into the graph, as the exporters' own inference leaves most of them open."""
+    import onnx
+
+    for output in model.graph.output:
+        kind = output.type.tensor_type.elem_type
+        output.CopyFrom(onnx.helper.make_tensor_value_info(output.name, kind, shapes[output.name]))
 
 
 def _refuse_nan(module: torch.nn.Module, longest: int | None) -> None:

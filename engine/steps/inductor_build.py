@@ -84,7 +84,7 @@ class InductorBuild(Step):
 
     def tools_used(self) -> tuple[str, ...]:
         by_tokenizer = own_tokenizer.TOOLS if self.images is None else ()
-        return (*self.tools, *by_tokenizer, *image_input.libraries(self.images))
+        return (*self.tools, *by_tokenizer, image_input.library(self.images))
 
     def facts_used(self) -> tuple[str, ...]:
         """Return the facts that the code depends on; of a driver the major version, as a minor one compiles alike."""

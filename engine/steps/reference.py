@@ -23,6 +23,7 @@ from engine.kit.onnx import onnx_files
 from engine.kit.reference import image_cases, original_model, own_tokenizer, reference_cases, size_search
 from engine.kit.reference.image_cases import ImageInputs
 from engine.kit.reference.original_model import Original
+from engine.recipe import image_input
 from engine.recipe.image_input import Images
 from engine.recipe.shape_values import Values
 from engine.recipe.values import Profile
@@ -116,10 +117,10 @@ class Reference(Step):
 
     def tools_used(self) -> tuple[str, ...]:
         if self.images is not None and not self.onnx:
-            read = ("torchvision",) if "timm" in self.images.libraries else ()
+            read = ("torchvision",) if self.images.library == "timm" else ()
             task = tasks.known(self.task)
             texts = own_tokenizer.TOOLS if task is not None and task.takes_texts else ()
-            return ("torch", *self.images.libraries, *image_cases.TOOLS, "safetensors", *read, *texts)
+            return ("torch", image_input.library(self.images), *image_cases.TOOLS, "safetensors", *read, *texts)
         if self.onnx:
             decoding = () if self.images is None else image_cases.TOOLS
             return tuple(dict.fromkeys((*onnx_files.TOOLS, "onnxruntime", "numpy", "tokenizers", *decoding)))

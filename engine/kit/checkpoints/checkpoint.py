@@ -139,6 +139,17 @@ def refuse_unnamed(checkpoint: Path, name: str, *, images: bool) -> None:
         )
 
 
+def refuse_other_library(checkpoint: Path, library: str) -> None:
+    """Raise StepError where another library than `library` loads the checkpoint."""
+    own = kind(checkpoint)
+    if own not in ("onnx", library):
+        raise StepError(
+            f"the checkpoint is one of {own}, and the recipe does not say so",
+            [_because(checkpoint)],
+            f"say `library: {own}` under `model:`",
+        )
+
+
 def own_task(checkpoint: Path) -> str | None:
     """Return the name of the task that the checkpoint's own files name, even if unsupported; None if they name none."""
     layout = kind(checkpoint)

@@ -49,12 +49,12 @@ def refuse_classless(config: Any, task: Task, loader: str) -> None:
 def loader(config: Any, task: Task) -> str:
     """Return the name of the transformers class that loads a model.
 
-    The class is the architecture's own where its name ends with `WithProjection`, because `AutoModel` would leave out
-    the projection. The class is `task.encoder_class` where the architecture's name ends with `EncoderModel`, else
+    The class is the architecture's own for a tower of texts or images, because `AutoModel` leaves out the projection of
+    some towers, and lacks others. The class is `task.encoder_class` where the architecture's name ends with `EncoderModel`, else
     `task.auto_class`.
     """
     architecture = str(next(iter(getattr(config, "architectures", None) or ()), ""))
-    if task.embeds and architecture.endswith("WithProjection"):
+    if task.embeds and architecture.endswith(("WithProjection", "TextModel", "VisionModel")):
         return architecture
     alone = task.encoder_class is not None and architecture.endswith("EncoderModel")
     return str(task.encoder_class if alone else task.auto_class)

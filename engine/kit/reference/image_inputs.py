@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from engine import tasks
 from engine.errors import StepError
 from engine.kit.checkpoints import checkpoint as checkpoints
-from engine.kit.checkpoints import json_files
+from engine.kit.checkpoints import exportable, json_files
 from engine.kit.onnx.onnx_files import Input
 from engine.kit.reference import export_ways
 from engine.kit.reference.export_ways import Way
@@ -43,10 +43,14 @@ def specs(checkpoint: Path, task_name: str, images: Images | None) -> dict[str, 
 
     `pixel_values` [batch, channels, height, width], float32; `pixel_mask` [batch, height, width] for a family with
     padded images; `input_ids` [batch, texts, sequence] and perhaps `attention_mask` for a task that also takes texts.
-    Raises StepError where the size of the images is not known, or the recipe names another layout than NCHW.
+    Raises StepError for a family that is refused, where the size of the images is not known, or where the recipe names
+    another layout than NCHW.
     """
     config = checkpoints.config(checkpoint)
     way = export_ways.of(config, images=True)
+    if way.refused:
+        named = checkpoints.architecture(checkpoint) or config["model_type"]
+        raise StepError(f"{named} takes {way.refused}, which is not supported", [way.why], exportable.OWN_EXPORT)
     if images is not None and images.layout != "NCHW":
         raise StepError(f"models of transformers take images as NCHW, not as {images.layout}", hint="leave layout out")
     size = _size(checkpoint, config, way, images)

@@ -25,6 +25,7 @@ from engine.kit.reference import (
 )
 from engine.kit.reference.model_loading import HeadOptions
 from engine.kit.reference.own_tokenizer import OwnTokenizer
+from engine.recipe import image_input
 
 if TYPE_CHECKING:
     import numpy as np
@@ -49,7 +50,8 @@ def load(
     Raises StepError where the task is not supported, the checkpoint cannot be read, or weights are missing. Only
     weights of the head may be missing, and only where `random_head` (and `num_labels`, for a classifier) allow it.
     """
-    if images is not None and checkpoints.kind(checkpoint) == "timm":
+    checkpoints.refuse_other_library(checkpoint, image_input.library(images))
+    if images is not None and images.library == "timm":
         return timm_models.load(checkpoint, task_name, images, **head)
     task = _supported(checkpoint, task_name, images)
     unbuildable.refuse(checkpoint, task.name)

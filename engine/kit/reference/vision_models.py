@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, Unpack
 from engine import tasks
 from engine.errors import StepError
 from engine.kit.checkpoints import checkpoint as checkpoints
+from engine.kit.checkpoints import exportable
 from engine.kit.generation import modules
 from engine.kit.reference import constant_parts, export_ways, families, image_inputs, pretrained, towers
-from engine.kit.reference.export_ways import Way
 from engine.kit.reference.image_inputs import MASK, PIXELS
 from engine.kit.reference.model_loading import HeadOptions
 from engine.text import reasons
@@ -45,7 +45,7 @@ def load(checkpoint: Path, task_name: str, images: Images, **head: Unpack[HeadOp
     way = export_ways.of(config, images=True)
     specs = image_inputs.specs(checkpoint, task_name, images)
     model, missing = pretrained.load(
-        checkpoint, task, way, head, refuse=lambda config, loader: _refuse(config, task, loader, way)
+        checkpoint, task, way, head, refuse=lambda config, loader: _refuse(config, task, loader)
     )
     options = _options(model, specs, image_inputs.native_size(config))
     if task.takes_texts:
@@ -115,10 +115,8 @@ def to_trace(module: torch.nn.Module) -> torch.nn.Module:
     return traced
 
 
-def _refuse(config: Any, task: Task, loader: str, way: Way) -> None:
+def _refuse(config: Any, task: Task, loader: str) -> None:
     """Raise StepError for a model that does not turn images alone, or images and texts, into the task's outputs."""
-    if way.refused:
-        raise StepError(f"{config.model_type} takes {way.refused}: that is not supported", families.named(config))
     families.refuse_classless(config, task, loader)
     kind = families.model_class(config, loader)
     parameters = inspect.signature(kind.forward).parameters  # type: ignore[attr-defined]
@@ -128,7 +126,7 @@ def _refuse(config: Any, task: Task, loader: str, way: Way) -> None:
         raise StepError(
             f"{kind.__name__} takes no image alone",
             [f"its inputs: {', '.join(list(parameters)[1:6])}"],
-            "export the model to ONNX yourself, and give the .onnx file as `source:`",
+            exportable.OWN_EXPORT,
         )
 
 
@@ -151,7 +149,8 @@ def _features(
         return {"image_embeds": towers.image_embeds(model, tensors, **options)}
     answers = model(**tensors, **options)
     if pooled and answers.get("pooler_output") is not None:
-        return {"pooler_output": answers["pooler_output"].flatten(1)}  # convolutions keep axes of the extent 1
+        vector = answers["pooler_output"]
+        return {"pooler_output": vector.flatten(1) if vector.ndim > 2 else vector}  # convolutions keep axes of the extent 1
     return {"last_hidden_state": answers["last_hidden_state"]}
 
 

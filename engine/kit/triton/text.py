@@ -78,8 +78,6 @@ def load(serving: Serving, signature: Signature, checkpoint: Path, task: str) ->
     if tokenizer is None:
         print("the model has no tokenizer: the package takes tokens")
         return None
-    if apart and _MASK not in inputs:  # such a model reads the padding, as it did in training
-        fixed = fixed or tokenizer.longest
     row = AnswerTensor(TEXT, "TYPE_STRING", (definition.texts,))
     return ServedTokenizer(
         tokenizer,

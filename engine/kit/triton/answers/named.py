@@ -43,7 +43,7 @@ def make(
     """
     fit = preprocess.get("fit", "crop" if "crop" in preprocess else "stretch")
     if not isinstance(named, str):
-        return _boxes(named.boxes, signature, names, fit, image_input.of(preprocess, ()).size)
+        return _boxes(named.boxes, signature, names, fit, image_input.of(preprocess, None).size)
     if named == "argmax":
         return _best(signature, names, whole=fit == "stretch")
     logits, renamed = answer.output(signature, "logits", axes=2)
