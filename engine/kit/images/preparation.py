@@ -41,12 +41,9 @@ class Preparation:
     def tensors(self, files: Sequence[bytes]) -> dict[str, Any]:
         """Return the input tensors for a batch of image files.
 
-        - `output`, [rows, channels, height, width] or [rows, height, width, channels].
-        - `mask`, int64 [rows, height, width].
-        - `image_sizes`, int64 [rows, 2]: height and width of each upright file.
-
-        Raises ValueError for bytes that are no image, for an image that is too large, and for images that become
-        tensors of different shapes, or of another shape than the model takes.
+        `output` has the shape [rows, channels, height, width] or [rows, height, width, channels]; `mask`, int64, [rows,
+        height, width]; `image_sizes`, int64, [rows, 2]: height and width of each upright file. Raises ValueError for
+        bytes that are no image, an image that is too large, and images whose tensors do not fit together or the model.
         """
         import numpy as np
 
@@ -70,15 +67,12 @@ class Preparation:
         return tensors
 
     def decoded(self, file: bytes) -> Any:
-        """Return a file's image in Pillow's mode `mode`. Raises ValueError for bytes that Pillow cannot read as one.
-
-        Of an animation it is the first frame. The size is read from the file's header, before anything is decoded.
-        """
+        """Return a file's image, of an animation the first, in Pillow's mode `mode`. Raises ValueError for no image."""
         from PIL import Image, ImageOps, UnidentifiedImageError
 
         try:
             image: Any = Image.open(io.BytesIO(file), formats=self.formats)
-            self._refuse_large(image.width, image.height)
+            self._refuse_large(image.width, image.height)  # as the header says: nothing is decoded yet
             if self.settings["upright"]:
                 ImageOps.exif_transpose(image, in_place=True)
             image.load()
@@ -87,22 +81,15 @@ class Preparation:
             raise
         except UnidentifiedImageError as error:  # Pillow's message has an address in memory
             raise UnfitError(f"{len(file)} bytes that are no image that Pillow can read") from error
-        except (Image.DecompressionBombError, Image.DecompressionBombWarning) as error:
-            raise UnfitError(f"an image of more than {self.most} pixels") from error
         except Exception as error:
             raise UnfitError(f"{type(error).__name__}: {(str(error).splitlines() or [''])[0]}") from error
 
     def resized(self, image: Any) -> Any:
-        """Return the image in the size that `resize` says. Raises ValueError for a size of no pixel, or of too many.
+        """Return the image in the size of `resize`. Raises ValueError for a size of no pixel, or of too many.
 
-        `resize` has one of these forms:
-        - {height, width}: this size; with `multiple`, each side becomes a multiple, and with `keep_aspect` both sides
-          are scaled alike, as little as possible.
-        - {shortest_edge}: the shorter side has this size; with `longest_edge`, the longer side has at most that size,
-          and with `multiple` both sides are cut to multiples.
-        - {max_height, max_width}: the largest size within these that keeps the ratio of the sides, rounded down.
-        - {cover: [height, width]}, {inside: [height, width]}: the ratio of the sides stays, and the image covers that
-          size, or lies inside of it; rounded.
+        - {height, width}; or {max_height, max_width}: within these, the ratio of the sides kept, and rounded down.
+        - {shortest_edge}; with `longest_edge`, the longer side has at most that size; with `multiple`, sides are cut.
+        - {cover: [height, width]}, {inside: [height, width]}: covers this size, or lies inside of it; rounded.
         """
         how = self.settings["resize"]
         height, width = (image.height, image.width) if how is None else _target(how, image.height, image.width)
@@ -157,12 +144,10 @@ class UnfitError(ValueError):
 
 
 def _values(settings: Mapping[str, Any], channels: int) -> Any:
-    """Return what each of the 256 values of a pixel becomes, [channels, 256].
-
-    Rescaling computes in 64 bits and normalizing in 32, as transformers does: a table gives the same bits, faster.
-    """
+    """Return what each of the 256 values of a pixel becomes, [channels, 256]: a table is faster, and has all bits."""
     import numpy as np
 
+    # transformers rescales in 64 bits and normalizes in 32
     values: Any = np.tile(np.arange(256), (channels, 1))
     if settings["scale"] is not None:
         values = (values.astype(np.float64) * settings["scale"]).astype(np.float32)
@@ -181,19 +166,8 @@ def _target(how: Mapping[str, Any], height: int, width: int) -> tuple[int, int]:
     if "max_height" in how:
         scale = min(how["max_height"] / height, how["max_width"] / width)
         return int(height * scale), int(width * scale)
-    if "shortest_edge" in how:
-        return _by_edges(how, height, width)
-    if "multiple" not in how:
+    if "height" in how:
         return how["height"], how["width"]
-    scales = [how["height"] / height, how["width"] / width]
-    if how["keep_aspect"]:
-        scales = [min(scales, key=lambda scale: abs(1 - scale))] * 2
-    tall, wide = (round(scale * side / how["multiple"]) for scale, side in zip(scales, (height, width), strict=True))
-    return tall * how["multiple"], wide * how["multiple"]
-
-
-def _by_edges(how: Mapping[str, Any], height: int, width: int) -> tuple[int, int]:
-    """Return the height and width where the shorter side has a given size, and the longer at most another."""
     short, longest, multiple = how["shortest_edge"], how.get("longest_edge"), how.get("multiple", 1)
     exact: float = short
     if longest is not None and max(height, width) / min(height, width) * short > longest:

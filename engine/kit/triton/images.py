@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from pathlib import Path
 
-from engine.kit import images
-from engine.kit.images import settings
+from engine.kit.images import preparation, settings
 from engine.kit.triton import parts, served
 from engine.kit.triton.config import Config, Signature
 from engine.kit.triton.parts import Part
@@ -14,12 +13,18 @@ from engine.kit.triton.serving import Serving
 from engine.runtimes.triton_tensors import IMAGE
 from engine.tasks import AnswerTensor
 
-MASK = "pixel_mask"
-"""The input of a model that takes images of different sizes in one batch: 1 for a pixel, 0 for padding."""
 SIZES = "image_sizes"
 """The output with the height and the width of each upright image file, for answers in its pixels."""
+_AXES = 4
+"""The axes of images: rows, channels, height and width."""
 _FILE = AnswerTensor(IMAGE, "TYPE_STRING", (1,))
 """The input of the ensemble: the bytes of an image file, in any format that Pillow reads."""
+
+
+def differ(serving: Serving, signature: Signature) -> bool:
+    """Tell whether the images of different files may become tensors of different sizes."""
+    shapes = [spec.shape for spec in signature.inputs.values() if len(spec.shape) == _AXES]
+    return serving.images is not None and any(isinstance(size, str) for shape in shapes for size in shape[1:])
 
 
 def part(
@@ -40,5 +45,6 @@ def part(
     gives = [tensor for tensor in parts.tensors(model.input, model) if tensor.name in own]
     return parts.python(
         name, model, takes=[_FILE], gives=[*gives, *([AnswerTensor(SIZES, "TYPE_INT64", (2,))] if sizes else [])],
-        work=served.IMAGE, settings=prepared, files={images.PREPARATION: images.code()}, needs=("pillow",),
+        work=served.IMAGE, settings=prepared, files={"preparation.py": Path(preparation.__file__).read_bytes()},
+        needs=("pillow",),
     )  # fmt: skip

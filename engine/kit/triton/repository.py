@@ -85,8 +85,8 @@ def write(
             if model.backend is None:
                 return _write_plain(out, serving, model, directory, checkpoint)
             (*behind, called), files, signature = models.built(serving, model, directory)
-            if joins is RowBatching.TOGETHER and images.MASK in signature.inputs:
-                joins = RowBatching.EQUAL_LENGTHS  # images of different sizes would be padded to the largest
+            if joins is RowBatching.TOGETHER and images.differ(serving, signature):
+                joins = RowBatching.EQUAL_LENGTHS  # the images of one request would be padded to the largest
             listed = splitter.in_front([*behind, *_parts(serving, called, signature, checkpoint)], joins, serving)
             parts.by_position(listed, signature)
             if serving.layout == FUSED:
