@@ -8,8 +8,7 @@ import io
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-MOST_PIXELS = 50_000_000
-"""The most pixels of an image that are decoded, and to which an image is scaled."""
+MOST_PIXELS = 50_000_000  # of an image that is decoded, and of one that an image is scaled to
 
 
 class Preparation:
@@ -47,23 +46,25 @@ class Preparation:
         """
         import numpy as np
 
-        decoded = [self.decoded(file) for file in files]
-        images = [np.atleast_3d(np.asarray(self.cropped(self.resized(each)))) for each in decoded]
-        height, width = self._shape({image.shape[:2] for image in images})
+        images, sizes = [], []
+        for image in map(self.decoded, files):  # one at a time: a large file needs memory only until it is resized
+            sizes.append((image.height, image.width))
+            images.append(np.atleast_3d(np.asarray(self.cropped(self.resized(image)))))
+        height, width = self._shape({pixels.shape[:2] for pixels in images})
         output = np.zeros((len(images), len(self.channels), height, width), self.values.dtype)
         mask = np.zeros((len(images), height, width), np.int64)
-        for row, image in enumerate(images):
-            tall, wide = image.shape[:2]
+        for row, pixels in enumerate(images):
+            tall, wide = pixels.shape[:2]
             mask[row, :tall, :wide] = 1
             for channel, own in enumerate(self.channels):
-                output[row, channel, :tall, :wide] = self.values[channel][image[..., own]]
+                output[row, channel, :tall, :wide] = self.values[channel][pixels[..., own]]
         if self.settings["last"]:
             output = np.ascontiguousarray(output.transpose(0, 2, 3, 1))
         tensors = {self.settings["output"]: output}
         if self.settings["mask"]:
             tensors[self.settings["mask"]] = mask
         if self.settings["sizes"]:
-            tensors["image_sizes"] = np.array([(each.height, each.width) for each in decoded], np.int64).reshape(-1, 2)
+            tensors["image_sizes"] = np.array(sizes, np.int64).reshape(-1, 2)
         return tensors
 
     def decoded(self, file: bytes) -> Any:
@@ -80,9 +81,9 @@ class Preparation:
         except UnfitError:
             raise
         except UnidentifiedImageError as error:  # Pillow's message has an address in memory
-            raise UnfitError(f"{len(file)} bytes that are no image that Pillow can read") from error
+            raise UnfitError(f"IMAGE: {len(file)} bytes that are no image that Pillow can read") from error
         except Exception as error:
-            raise UnfitError(f"{type(error).__name__}: {(str(error).splitlines() or [''])[0]}") from error
+            raise UnfitError(f"IMAGE: {type(error).__name__}: {(str(error).splitlines() or [''])[0]}") from error
 
     def resized(self, image: Any) -> Any:
         """Return the image in the size of `resize`. Raises ValueError for a size of no pixel, or of too many.
@@ -96,7 +97,7 @@ class Preparation:
         if (width, height) == image.size:
             return image
         if min(width, height) < 1:
-            raise UnfitError(f"{image.width} x {image.height} pixels, of which {width} x {height} would be left")
+            raise UnfitError(f"IMAGE: {image.width} x {image.height} pixels would become {width} x {height}")
         self._refuse_large(width, height)
         return image.resize((width, height), self.settings["resample"])
 
@@ -123,24 +124,21 @@ class Preparation:
         height, width = (max(sides, default=0) for sides in ([shape[axis] for shape in shapes] for axis in (0, 1)))
         if pad is None and len(shapes) > 1:
             listed = ", ".join(sorted(f"{wide} x {tall}" for tall, wide in shapes))
-            raise UnfitError(f"images of one request become tensors of one size, and these become {listed} pixels")
+            raise UnfitError(f"IMAGE: files of one request become tensors of one size, and these {listed} pixels")
         if isinstance(pad, list):
             fixed, (height, width) = pad, (max(height, pad[0]), max(width, pad[1]))
         if fixed[0] not in (None, height) or fixed[1] not in (None, width):
             tall, wide = (side or "any" for side in fixed)
-            raise UnfitError(f"it becomes {width} x {height} pixels, and the model takes {wide} x {tall}")
+            raise UnfitError(f"IMAGE: it becomes {width} x {height} pixels, and the model takes {wide} x {tall}")
         return height, width
 
     def _refuse_large(self, width: int, height: int) -> None:
         if width * height > self.most:
-            raise UnfitError(f"{width} x {height} pixels; at most {self.most} pixels are taken")
+            raise UnfitError(f"IMAGE: {width} x {height} pixels; at most {self.most} pixels are taken")
 
 
 class UnfitError(ValueError):
     """A file that cannot become a model's input, in one sentence."""
-
-    def __init__(self, what: str) -> None:
-        super().__init__(f"IMAGE: {what}")
 
 
 def _values(settings: Mapping[str, Any], channels: int) -> Any:

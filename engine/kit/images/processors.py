@@ -28,8 +28,7 @@ def _row(
     }  # fmt: skip
 
 
-_LONGEST = 1333  # the longest side where a detector's file names its size by one number, and no `max_size`
-_EDGES = {"shortest_edge": 800, "longest_edge": _LONGEST}
+_EDGES = {"shortest_edge": 800, "longest_edge": 1333}
 _DETR = _row(_BILINEAR, _IMAGENET, _EDGES, square=False, do_pad=True, never=("do_center_crop",))
 DEFAULTS: Mapping[str, dict[str, Any]] = {
     "ViT": _row(_BILINEAR, _HALF, 224),
@@ -75,7 +74,7 @@ def settings(name: str, file: Mapping[str, Any]) -> dict[str, Any]:
     own = {field: file.get(field, usual) for field, usual in DEFAULTS[name].items()}
     own |= dict.fromkeys(DEFAULTS[name]["never"])
     if DEFAULTS[name] is _DETR and isinstance(own["size"], int):
-        own["size"] = {"shortest_edge": own["size"], "longest_edge": file.get("max_size", _LONGEST)}
+        own["size"] = {"shortest_edge": own["size"], "longest_edge": file.get("max_size", _EDGES["longest_edge"])}
     size = _size(own["size"], square=own["default_to_square"]) if own["do_resize"] else {}
     resize = _resize(name, own, size) if size else None
     crop = _sides(own["crop_size"]) if own["do_center_crop"] else None

@@ -88,9 +88,10 @@ def _of_timm(config: Mapping[str, Any], settings: Mapping[str, Any]) -> dict[str
     if mode not in _FITS or own["interpolation"] not in _RESAMPLE:
         raise processors.unknown(f"config.json has crop_mode {mode!r} and interpolation {own['interpolation']!r}")
     mean = _numbers("mean", own["mean"], len(settings["mode"]))
+    sides = settings["shape"] if None not in settings["shape"] else list(config["input_size"][1:])
     return {
-        "upright": False, "resample": _RESAMPLE[own["interpolation"]], "crop": settings["shape"],
-        "resize": _fitted(_FITS[mode], [math.floor(side / share) for side in settings["shape"]]),
+        "upright": False, "resample": _RESAMPLE[own["interpolation"]], "crop": sides,
+        "resize": _fitted(_FITS[mode], [math.floor(side / share) for side in sides]),
         "fill": [round(255 * each) if mode == "border" else 0 for each in mean], "normalize": [(mean, own["std"])],
     }  # fmt: skip
 
@@ -133,7 +134,7 @@ def _values_of_recipe(settings: Mapping[str, Any], preprocess: Mapping[str, Any]
         raise StepError(f"the model's images have {len(mode)} channels", [f"preprocess.channels: {channels}"])
     if named and "float" not in settings["dtype"]:
         raise StepError(
-            f"the model takes pixels as {settings['dtype']}, which nothing scales", hint=f"without {named[0]}"
+            f"the model takes {settings['dtype']}, which nothing scales", hint=f"preprocess without {named[0]}"
         )
     pairs = settings["normalize"]
     if {"mean", "std"} & preprocess.keys():

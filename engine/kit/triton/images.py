@@ -45,6 +45,6 @@ def part(
     gives = [tensor for tensor in parts.tensors(model.input, model) if tensor.name in own]
     return parts.python(
         name, model, takes=[_FILE], gives=[*gives, *([AnswerTensor(SIZES, "TYPE_INT64", (2,))] if sizes else [])],
-        work=served.IMAGE, settings=prepared, files={"preparation.py": Path(preparation.__file__).read_bytes()},
-        needs=("pillow",),
+        work=served.IMAGE, settings=prepared, needs=("pillow",),
+        files={"preparation.py": Path(preparation.__file__).read_bytes()},
     )  # fmt: skip

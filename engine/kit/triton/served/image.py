@@ -21,5 +21,4 @@ class Work:
 
     def __call__(self, given: dict[str, Any]) -> dict[str, Any]:
         """Return the model's input tensors. Raises ValueError for a file that is no image, or a wrong one."""
-        tensors: dict[str, Any] = self.preparation.tensors(given["IMAGE"].reshape(-1).tolist())
-        return tensors
+        return dict(self.preparation.tensors(given["IMAGE"].reshape(-1).tolist()))
