@@ -53,13 +53,14 @@ def write_files(folder: Path, seed: int = 0) -> dict[str, Path]:
     return {**_good(folder, seed), **_bad(folder, seed)}
 
 
-def write_photos(folder: Path, count: int, seed: int = 0) -> list[Path]:
-    """Write `count` PNG files with different pictures of different sizes, and return their paths."""
+def write_photos(folder: Path, count: int, seed: int = 0, *, same_size: bool = False) -> list[Path]:
+    """Write `count` PNG files with different pictures, of different sizes unless told, and return their paths."""
     folder.mkdir(parents=True, exist_ok=True)
     paths = []
     for number in range(count):
         path = folder / f"photo{number:03d}.png"
-        picture(48 + 7 * (number % 5), 40 + 11 * (number % 4), seed=seed + number).save(path)
+        width, height = (70, 52) if same_size else (48 + 7 * (number % 5), 40 + 11 * (number % 4))
+        picture(width, height, seed=seed + number).save(path)
         paths.append(path)
     return paths
 

@@ -19,6 +19,9 @@ TEXTS = image_tokenizers.TEXTS
 """Texts that the small tokenizers know."""
 
 _CLOSED = 0.1
+"""A norm whose scales are smaller, on average, lets nothing of an image through."""
+_NO_WORDS = {"vocab_size": 8, "bos_token_id": 0, "eos_token_id": 1, "pad_token_id": 1}
+"""The text tower of a model that reads images alone."""
 
 
 def task_of(name: str) -> str:
@@ -37,7 +40,7 @@ def write(name: str, folder: Path, seed: int = 0) -> Path:
 
     row = ROWS[name]
     folder.mkdir(parents=True, exist_ok=True)
-    special = getattr(image_tokenizers, row.tokenizer)(folder) if row.tokenizer else {}
+    special = getattr(image_tokenizers, row.tokenizer)(folder) if row.tokenizer else _NO_WORDS
     config = _config(name, row, special)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
@@ -59,32 +62,61 @@ def write_processor(folder: Path, processor: image_configs.Processor) -> None:
     (folder / "preprocessor_config.json").write_text(text)
 
 
+class Original:
+    """A small image model as transformers runs it, with its own image processor of Pillow and its own tokenizer."""
+
+    def __init__(self, folder: Path, name: str) -> None:
+        import transformers
+
+        self.folder, self.task = folder, task_of(name)
+        self.has_towers = "text_config" in ROWS[name].config
+        self.model = _class(name, ROWS[name]).from_pretrained(folder).eval()
+        self.processor = None
+        if ROWS[name].processor is not None:
+            self.processor = transformers.AutoImageProcessor.from_pretrained(folder, backend="pil")
+
+    def images(self, files: list[Path], texts: list[str] | None = None) -> dict[str, Any]:
+        """Return the outputs of `model(**processor(...))` as arrays, and as `image_embeds` the vector of two towers.
+
+        Raises ValueError for files whose tensors have different shapes, where the processor does not pad them.
+        """
+        from transformers.image_utils import load_image
+
+        assert self.processor is not None
+        inputs = dict(self.processor([load_image(str(path)) for path in files], return_tensors="pt"))
+        if self.task == image_configs.ZERO_SHOT:
+            inputs |= tokens(self.folder, texts or list(TEXTS))
+        if self.task == image_configs.FEATURES and self.has_towers:
+            return _vector(_outputs(self.model.get_image_features, inputs), "image_embeds")
+        return _outputs(self.model, inputs)
+
+    def texts(self, texts: list[str]) -> dict[str, Any]:
+        """Return the outputs of the text tower as arrays, with `text_embeds`, the vector of each text."""
+        tower = self.model.get_text_features if self.has_towers else self.model
+        return _vector(_outputs(tower, tokens(self.folder, texts)), "text_embeds")
+
+
+def _outputs(call: Any, inputs: dict[str, Any]) -> dict[str, Any]:
+    import torch
+
+    with torch.no_grad():
+        answer = call(**inputs)
+    return {key: value.numpy() for key, value in answer.items() if isinstance(value, torch.Tensor)}
+
+
+def _vector(outputs: dict[str, Any], name: str) -> dict[str, Any]:
+    """Return the outputs with the vector of a tower under its name: transformers calls it `pooler_output`, too."""
+    return {name: outputs["pooler_output"], **outputs} if name not in outputs else outputs
+
+
 def reference(folder: Path, name: str, files: list[Path], texts: list[str] | None = None) -> dict[str, Any]:
     """Return the outputs of `model(**processor(...))` of transformers, with Pillow's image processor, as arrays."""
-    import torch
-    import transformers
-    from transformers.image_utils import load_image
-
-    model = _class(name, ROWS[name]).from_pretrained(folder).eval()
-    processor = transformers.AutoImageProcessor.from_pretrained(folder, backend="pil")
-    inputs = dict(processor([load_image(str(path)) for path in files], return_tensors="pt"))
-    if task_of(name) == image_configs.ZERO_SHOT:
-        inputs |= tokens(folder, texts or list(TEXTS))
-    with torch.no_grad():
-        whole = task_of(name) == image_configs.FEATURES and "text_config" in ROWS[name].config
-        answer = model.get_image_features(**inputs) if whole else model(**inputs)
-    return {key: value.numpy() for key, value in answer.items() if isinstance(value, torch.Tensor)}
+    return Original(folder, name).images(files, texts)
 
 
 def text_reference(folder: Path, name: str, texts: list[str]) -> Any:
     """Return the vector of each text that the text tower of transformers gives."""
-    import torch
-
-    model = _class(name, ROWS[name]).from_pretrained(folder).eval()
-    with torch.no_grad():
-        whole = "text_config" in ROWS[name].config
-        answer = (model.get_text_features if whole else model)(**tokens(folder, texts))
-    return (answer["text_embeds"] if "text_embeds" in answer else answer["pooler_output"]).numpy()
+    return Original(folder, name).texts(texts)["text_embeds"]
 
 
 def tokens(folder: Path, texts: list[str]) -> dict[str, Any]:
