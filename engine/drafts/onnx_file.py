@@ -61,10 +61,11 @@ def add(draft: Draft, path: Path, *, task: str | None, on: str | None, sized: bo
     if not sized:
         ranges = _put_sizes(draft, path, ranges)
     draft.put("bench.against", [{"runtime": "onnxruntime"}])
-    if not onnx_images.put(draft, model, facts, ranges):
+    if sized or not onnx_images.put(draft, model, facts, ranges):
         _put_samples(draft, model, ranges)
         if task is None:
-            draft.about.append("A graph does not say what it is for: without `model.task`, clients send and get tensors.")
+            what = "A graph does not say what it is for: without `model.task`, clients send and get tensors."
+            draft.about.append(what)
     draft.put("package.triton.name", draft.fields["name"])
 
 

@@ -9,8 +9,11 @@ import pytest
 from onnx import helper
 
 from engine import api, cli
-from engine.drafts import onnx_file
+from engine.drafts import onnx_images
 from engine.drafts.draft import Draft
+from engine.feasibility import proposals
+from engine.feasibility.facts import ModelFacts
+from engine.kit.onnx import onnx_source
 from engine.recipe import load
 from tests.support import models
 
@@ -19,15 +22,15 @@ CELLS = 64 + 16 + 4
 """The cells of YOLO's three grids on an image of 64 pixels."""
 
 
-def draft(path, *outputs, image=NCHW, dtype=graphs.FLOAT, task=None, **metadata):
-    """The draft of a graph with such an input and such outputs, whose sizes are given: so it never runs."""
+def drawn(*outputs, image=NCHW, dtype=graphs.FLOAT, task=None, **metadata):
+    """The fields of images in the draft of a graph with such an input and such outputs, which never runs."""
     nodes = [helper.make_node("Identity", ["x"], [name]) for name, _ in outputs]
     model = graphs.graph(nodes, [("x", dtype, image)], [(name, graphs.FLOAT, shape) for name, shape in outputs])
     helper.set_model_props(model, metadata)
-    path.write_bytes(model.SerializeToString())
-    made = Draft({"name": "it", "model": {}})
-    onnx_file.add(made, path, task=task, on="cpu", sized=True)
-    return made
+    facts = ModelFacts(kind="onnx", **vars(onnx_source.describe(model)))
+    draft = Draft({"model": {} if task is None else {"task": task}})
+    onnx_images.put(draft, model, facts, onnx_images.ranges(model, facts, proposals.ranges(facts, {})))
+    return draft
 
 
 @pytest.mark.parametrize(
@@ -39,17 +42,17 @@ def draft(path, *outputs, image=NCHW, dtype=graphs.FLOAT, task=None, **metadata)
         (("batch", 1, 48, "width"), "NCHW", (48, 224)),
     ],
 )
-def test_the_layout_and_the_size_are_those_of_the_graph(tmp_path, image, layout, size):
-    made = draft(tmp_path / "m.onnx", ("y", ("batch", 5)), image=image).fields["preprocess"]
+def test_the_layout_and_the_size_are_those_of_the_graph(image, layout, size):
+    made = drawn(("y", ("batch", 5)), image=image).fields["preprocess"]
     assert made["layout"] == layout
     assert tuple(made["size"].values()) == size
     assert ("mean" in made) == (1 not in image[1:])
 
 
-def test_a_size_in_the_file_and_its_names_are_taken_over(tmp_path):
+def test_a_size_in_the_file_and_its_names_are_taken_over():
     outputs = ("output0", ("batch", 6, "any"))
     names = "{0: 'cat', 1: 'dog'}"
-    made = draft(tmp_path / "m.onnx", outputs, image=("batch", 3, "h", "w"), names=names, imgsz="[320, 640]")
+    made = drawn(outputs, image=("batch", 3, "h", "w"), names=names, imgsz="[320, 640]")
     assert made.fields["preprocess"] == {
         "layout": "NCHW", "size": {"height": 320, "width": 640}, "fit": "letterbox",
     }  # fmt: skip
@@ -73,24 +76,24 @@ def test_a_size_in_the_file_and_its_names_are_taken_over(tmp_path):
         (("batch", 1, 64, 64), {}, None, None),
     ],
 )
-def test_the_answer_is_what_the_shape_of_the_output_tells(tmp_path, shape, metadata, task, postprocess):
-    fields = draft(tmp_path / "m.onnx", ("y", shape), **metadata).fields
+def test_the_answer_is_what_the_shape_of_the_output_tells(shape, metadata, task, postprocess):
+    fields = drawn(("y", shape), **metadata).fields
     assert fields["model"].get("task") == task
     assert fields.get("postprocess") == postprocess
     assert "preprocess" in fields
 
 
-def test_several_outputs_and_a_task_of_the_command_line_are_left_alone(tmp_path):
-    fields = draft(tmp_path / "m.onnx", ("y", ("batch", 5)), ("z", ("batch", 7))).fields
+def test_several_outputs_and_a_task_of_the_command_line_are_left_alone():
+    fields = drawn(("y", ("batch", 5)), ("z", ("batch", 7))).fields
     assert "task" not in fields["model"]
-    fields = draft(tmp_path / "m.onnx", ("y", ("batch", 9, CELLS)), task="image-feature-extraction").fields
+    fields = drawn(("y", ("batch", 9, CELLS)), task="image-feature-extraction").fields
     assert "postprocess" not in fields
 
 
 @pytest.mark.parametrize("image", [("batch", 16, 64, 64), ("batch", 3, 64), ("batch", 3)])
-def test_other_tensors_are_no_images(tmp_path, image):
-    assert "preprocess" not in draft(tmp_path / "m.onnx", ("y", ("batch", 5)), image=image).fields
-    assert "preprocess" not in draft(tmp_path / "m.onnx", ("y", ("batch", 5)), dtype=graphs.INT64).fields
+def test_other_tensors_are_no_images(image):
+    assert "preprocess" not in drawn(("y", ("batch", 5)), image=image).fields
+    assert "preprocess" not in drawn(("y", ("batch", 5)), dtype=graphs.INT64).fields
 
 
 def new(tmp_path, monkeypatch, model):

@@ -50,6 +50,8 @@ LATER = {
         MINIMAL.replace("model}", "model, task: text2text-generation}") + "validate: {perplexity: {text: recipe.yaml}}",
         "3:24",
     ),
+    "named answers of a checkpoint": (MINIMAL + "postprocess: softmax", "3:14"),
+    "names of a checkpoint's classes": (MINIMAL.replace("model}", "model, labels: [a, b]}"), "2:32"),
     "remote code": (MINIMAL.replace("model}", "model, trust_remote_code: true}"), "2:43"),
 }
 

@@ -237,11 +237,15 @@ def _look_at_outputs(subject: CheckedVariant, path: Path) -> None:
 
 def _look_at_named(subject: CheckedVariant, named: Postprocess, model: onnx.ModelProto) -> None:
     from engine.kit.triton.answers import by_task
+    from engine.kit.triton.answers.named import make
     from engine.kit.triton.config import Signature
 
     signature, recipe = Signature(onnx_files.inputs(model), onnx_files.outputs(model)), subject.recipe
     with subject.at("postprocess"):
-        by_task.named(named, model, signature, names=recipe.model.labels, preprocess=recipe.preprocess)
+        try:
+            make(named, model, signature, names=recipe.model.labels, preprocess=recipe.preprocess)
+        except Unfit as reason:
+            raise by_task.refusal("`postprocess`", reason) from None
 
 
 def _import_quietly() -> None:

@@ -90,7 +90,7 @@ def test_outputs_that_are_called_as_those_of_clients_get_other_names():
         (lambda: boxes(("y", ("batch", "n", "any")), names=()), "how many classes"),
         (lambda: boxes(*SEPARATE), "one output of three axes"),
         (lambda: boxes(*SEPARATE[:2], layout="separate"), r"made of boxes .*scores \[batch, 9\]"),
-        (lambda: boxes(("b", ("batch", 9, 5)), ("s", ("batch", 9, 3)), layout="separate", outputs=["b", "s"]), "made of"),
+        (lambda: boxes(("b", (1, 9, 5)), ("s", (1, 9, 3)), layout="separate", outputs=["b", "s"]), "is made of"),
         (lambda: boxes(*SEPARATE, layout="separate", outputs=["boxes", "points"]), "made of boxes"),
     ],
 )  # fmt: skip

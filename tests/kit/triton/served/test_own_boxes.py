@@ -1,4 +1,4 @@
-"""Boxes of a user's own detector: the layouts of its outputs, overlaps as ONNX's operator has them, and the file's pixels."""
+"""Boxes of a user's own detector: the layouts of its outputs, overlaps as in ONNX, and the pixels of the file."""
 
 import io
 
@@ -29,10 +29,9 @@ def answer(outputs, sizes=((64, 96),), **settings):
 
 def of_onnx(places, scores, iou, threshold):
     """The boxes and classes that ONNX's NonMaxSuppression selects for one image, with their scores, best first."""
-    names = ["boxes", "scores", "most", "iou", "threshold"]
-    stored = [helper.make_tensor(name, kind, [1], [value]) for name, kind, value in
-              (("most", graphs.INT64, 300), ("iou", graphs.FLOAT, iou), ("threshold", graphs.FLOAT, threshold))]  # fmt: skip
-    node = helper.make_node("NonMaxSuppression", names, ["selected"])
+    limits = {"most": (graphs.INT64, 300), "iou": (graphs.FLOAT, iou), "threshold": (graphs.FLOAT, threshold)}
+    stored = [helper.make_tensor(name, kind, [1], [value]) for name, (kind, value) in limits.items()]
+    node = helper.make_node("NonMaxSuppression", ["boxes", "scores", *limits], ["selected"])
     ends = [("boxes", graphs.FLOAT, [1, None, 4]), ("scores", graphs.FLOAT, [1, None, None])]
     model = graphs.graph([node], ends, [("selected", graphs.INT64, [None, 3])], stored)
     session = onnxruntime.InferenceSession(model.SerializeToString())
