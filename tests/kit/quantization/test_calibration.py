@@ -49,5 +49,5 @@ def test_an_image_of_validation_is_refused_under_any_name(checkpoint, tmp_path):
     options = {"limit": None, "reference": tmp_path / "reference"}
     calibration.refuse_overlap(tmp_path / "others", checkpoint, {}, **options)
     (tmp_path / "photos" / "photo001.png").rename(tmp_path / "others" / "x.png")
-    with pytest.raises(StepError, match="1 of the samples in calibrate.samples are also in validate.samples"):
+    with pytest.raises(StepError, match=r"1 of the samples in calibrate.samples are also in validate.samples"):
         calibration.refuse_overlap(tmp_path / "others", checkpoint, {}, **options)
