@@ -110,6 +110,8 @@ def test_an_image_has_several_texts_each_with_tokens_of_its_own(packaged, tmp_pa
     assert report.models == ("m", "m_preprocess", "m_tokenizer", "m_postprocess", "m_entry")
     assert tensors(configs["m_entry"].input) == {"IMAGE": [1], "TEXT": [-1]}
     assert tensors(configs["m_entry"].output) == {"logits_per_image": [-1], "labels": [-1], "scores": [-1]}
+    steps = {step.model_name: step for step in configs["m_entry"].ensemble_scheduling.step}
+    assert steps["m_tokenizer"].input_map["TEXT"] == steps["m_preprocess"].output_map["checked_texts"]
     assert tensors(configs["m_tokenizer"].output) == {"input_ids": [-1, -1], "attention_mask": [-1, -1]}
     tokens = work(tmp_path / "out" / "m_tokenizer" / "1")
     rows = [["a photo of a cat", "two slow films"], ["fast!", "a train by the river " * 20]]
@@ -123,7 +125,7 @@ def test_an_image_has_several_texts_each_with_tokens_of_its_own(packaged, tmp_pa
 
 
 def test_texts_without_a_mask_are_padded_as_the_models_own_processor_pads_them(packaged, tmp_path):
-    inputs = {"pixel_values": IMAGES, "input_ids": ["batch", "texts", 16]}
+    inputs = {"pixel_values": IMAGES, "input_ids": ["batch", "texts", 64]}
     packaged(
         "zero-shot-image-classification", "siglip", inputs, {"logits_per_image": ["batch", "texts"]},
         processor="Siglip", tokenizer="siglip", settings={"size": {"height": 32, "width": 32}},

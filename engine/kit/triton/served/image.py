@@ -20,5 +20,9 @@ class Work:
         self.preparation = module.Preparation(settings)
 
     def __call__(self, given: dict[str, Any]) -> dict[str, Any]:
-        """Return the model's input tensors. Raises ValueError for a file that is no image, or a wrong one."""
-        return dict(self.preparation.tensors(given["IMAGE"].reshape(-1).tolist()))
+        """Return the model's input tensors, and the texts of the rows again.
+
+        Raises ValueError for a file that is no image, or a wrong one.
+        """
+        tensors: dict[str, Any] = self.preparation.tensors(given["IMAGE"].reshape(-1).tolist())
+        return tensors | ({"checked_texts": given["TEXT"]} if "TEXT" in given else {})
