@@ -39,12 +39,12 @@ def test_a_changed_image_is_named_and_rebuilds_the_reference_alone(project):
 
 def test_a_broken_image_is_an_error_of_the_check_at_its_field(project):
     (project.folder / "photos" / "dog" / "photo001.png").write_text("no image")
-    refused = project("check", "r.yaml", expect=1)
-    assert "r.yaml:5:12: the image of dog/photo001.png cannot be used" in refused.stderr
+    refused = project("check", "r.yaml", expect=2)
+    assert "r.yaml:5:21: the image of dog/photo001.png cannot be used" in refused.stderr
 
 
 def test_a_lock_names_the_image_that_is_not_as_locked(project):
     project("lock", "r.yaml", expect=0)
     (project.folder / "photos" / "dog" / "photo001.png").unlink()
-    refused = project("build", "--locked", "r.yaml", expect=1)
+    refused = project("build", "--locked", "r.yaml", expect=2)
     assert "photos::dog/photo001.png: locked" in refused.stderr

@@ -51,7 +51,7 @@ class SampleImage:
         """Return the error for a file that cannot become a model's input; `error` says why."""
         if self.path is not None:
             weights.refuse_pointer(self.path)
-        return StepError(f"the image of {self.name} cannot be used", [f"{self.path}: {error}"])
+        return StepError(f"the image of {self.name} cannot be used", [f"{self.path}: {str(error).partition(' <')[0]}"])
 
     def number(self, classes: Mapping[str, int]) -> int | None:
         """Return the number of the image's class: of one of its texts, or else of one of the model's classes.
