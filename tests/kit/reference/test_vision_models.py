@@ -1,5 +1,6 @@
 """Image models of transformers: loaded, exported, and equal to PyTorch at several batches and sizes of images."""
 
+import inspect
 import shutil
 
 import image_models
@@ -41,7 +42,10 @@ def theirs(model, name, inputs):
             return {"logits_per_image": torch.cat([one.logits_per_image for one in each])}
         if task.endswith("feature-extraction") and hasattr(model, f"get_{kind}_features"):
             return {f"{kind}_embeds": getattr(model, f"get_{kind}_features")(**tensors).pooler_output}
-        answers = dict(model(**tensors))
+        size = getattr(model.config, "image_size", None)
+        takes = "interpolate_pos_encoding" in inspect.signature(model.forward).parameters
+        other = takes and "pixel_values" in tensors and tensors["pixel_values"].shape[2:] != (size, size)
+        answers = dict(model(**tensors, **({"interpolate_pos_encoding": True} if other else {})))
         return answers if f"{kind}_embeds" in answers else {**answers, f"{kind}_embeds": answers.get("pooler_output")}
 
 
