@@ -10,7 +10,7 @@ Exporter = Literal["torchscript", "dynamo"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Way:
+class ExportWay:
     """The switches of one family; `why` says where they come from."""
 
     why: str
@@ -30,23 +30,29 @@ class Way:
     """What the models take that no package can give; empty for a family that is built."""
 
 
-TEXTS = Way(why="both exporters write these models with eager attention; the first whose graph is equal is taken")
-IMAGES = Way(why="attention over patches, whose positions or windows hold for one size of image")
+TEXTS = ExportWay(why="both exporters write these models with eager attention; the first whose graph is equal is taken")
+IMAGES = ExportWay(why="attention over patches, whose positions or windows hold for one size of image")
 
-_FREE = Way(why="convolutions, or positions that the model interpolates to the size of the image", free=True)
-_MASKED = Way(why="images of a batch are padded to one size, and a mask tells the padding", free=True, pixel_mask=True)
-_DEFORMABLE = Way(why="a trace keeps the sizes of feature maps as constants: the graph has one size", pixel_mask=True)
-_UNWRITTEN = Way(why="the legacy exporter has no antialiased resizing, and no `fold`", exporters=("dynamo",))
-_CLIP = Way(why="the projections of two towers are compared, and the tower of texts reads a mask", towers="projected")
-_SIGLIP = Way(
+_FREE = ExportWay(why="convolutions, or positions that the model interpolates to the size of the image", free=True)
+_MASKED = ExportWay(
+    why="images of a batch are padded to one size, and a mask tells the padding", free=True, pixel_mask=True
+)
+_DEFORMABLE = ExportWay(
+    why="a trace keeps the sizes of feature maps as constants: the graph has one size", pixel_mask=True
+)
+_UNWRITTEN = ExportWay(why="the legacy exporter has no antialiased resizing, and no `fold`", exporters=("dynamo",))
+_CLIP = ExportWay(
+    why="the projections of two towers are compared, and the tower of texts reads a mask", towers="projected"
+)
+_SIGLIP = ExportWay(
     why="the model was trained with texts padded to the full length, and pools the last position",
     towers="pooled",
     padded_texts=True,
 )
-_NAFLEX = Way(why="NaFlex: images keep their ratio", refused="patches of images and their number")
-_MASKING = Way(why="it is made for pretraining", refused="a random choice of patches in each call")
-_PROMPTED = Way(why="a prompt says what to segment", refused="points or boxes beside an image")
-_VIDEOS = Way(why="a row is many images", refused="videos")
+_NAFLEX = ExportWay(why="NaFlex: images keep their ratio", refused="patches of images and their number")
+_MASKING = ExportWay(why="it is made for pretraining", refused="a random choice of patches in each call")
+_PROMPTED = ExportWay(why="a prompt says what to segment", refused="points or boxes beside an image")
+_VIDEOS = ExportWay(why="a row is many images", refused="videos")
 
 _ROWS = (
     ("bit convnext convnextv2 cvt deit dinov2 dinov3_vit efficientnet hgnet_v2 ijepa poolformer pvt_v2 regnet", _FREE),
@@ -67,7 +73,7 @@ _ROWS = (
 _WAYS = {family: way for families, way in _ROWS for family in families.split()}
 
 
-def of(config: Mapping[str, Any], *, images: bool) -> Way:
+def of(config: Mapping[str, Any], *, images: bool) -> ExportWay:
     """Return the way of a model with this config.json, or the default of image models or of text models."""
     return _WAYS.get(str(config.get("model_type")), IMAGES if images else TEXTS)
 
