@@ -22,15 +22,13 @@ CHECKED_TEXTS = "checked_texts"
 Where one of two models of an ensemble that run at a time refuses its input, Triton 2.51 frees the request while the
 other still reads it: that one then reads garbage, and refuses requests of other clients or waits forever.
 """
-_AXES = 4
-"""The axes of images: rows, channels, height and width."""
 _FILE = AnswerTensor(IMAGE, "TYPE_STRING", (1,))
 """The input of the ensemble: the bytes of an image file, in any format that Pillow reads."""
 
 
 def differ(serving: Serving, signature: Signature) -> bool:
     """Tell whether the images of different files may become tensors of different sizes."""
-    shapes = [spec.shape for spec in signature.inputs.values() if len(spec.shape) == _AXES]
+    shapes = [spec.shape for spec in signature.inputs.values() if len(spec.shape) == 4]  # noqa: PLR2004
     return serving.images is not None and any(isinstance(size, str) for shape in shapes for size in shape[1:])
 
 
