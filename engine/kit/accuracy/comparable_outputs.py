@@ -67,14 +67,14 @@ class Comparable:
         `boxes_along` says of outputs where their boxes are; "" stands for the only output.
         """
         masked = find_masked(cases)
-        found = find([replace(case, outputs=clip(case.outputs, masked)) for case in cases])
+        divided = find([replace(case, outputs=clip(case.outputs, masked)) for case in cases])
         every = {name: output.shape for case in cases for name, output in case.outputs.items()}
         for name, shape in every.items():
             axis = boxes_along.get(name, boxes_along.get("") if len(every) == 1 else None)
             if axis is not None and len(shape) == _RANK and shape[axis] > _COORDINATES:
                 numbers = tuple(range(shape[axis]))
-                found[name] = Parts(axis, {"boxes": numbers[:_COORDINATES], "scores": numbers[_COORDINATES:]})
-        return cls(masked, found)
+                divided[name] = Parts(axis, {"boxes": numbers[:_COORDINATES], "scores": numbers[_COORDINATES:]})
+        return cls(masked, divided)
 
     def outputs(self, outputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         """Return the outputs of one call in their comparable form."""

@@ -106,11 +106,11 @@ def _lost(first: _Row, second: _Row) -> Choices:
     lost = near = 0
     for query in objects:
         label = scores[query].argmax()
-        found = (_overlaps(boxes[query], second[1]) >= _OVERLAP) & (second[0][:, label] >= _WEAKER * best[query])
+        matches = (_overlaps(boxes[query], second[1]) >= _OVERLAP) & (second[0][:, label] >= _WEAKER * best[query])
         behind = second[0].max(axis=1) - second[0][:, label]
-        if not (found & (behind == 0)).any():
+        if not (matches & (behind == 0)).any():
             lost += 1
-            near += bool((found & (behind <= _TIE)).any())
+            near += bool((matches & (behind <= _TIE)).any())
     return Choices(len(objects), lost, near)
 
 
