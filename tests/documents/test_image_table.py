@@ -113,3 +113,25 @@ def test_the_models_are_many_and_have_names_of_their_own():
     assert len(set(every)) == len(every)
     assert len(image_subjects.PAIRS) >= 60
     assert set(SAMPLE) < set(every)
+
+
+@pytest.fixture(scope="module")
+def table():
+    return image_table.read()
+
+
+def test_the_page_is_what_the_table_gives(table):
+    assert image_page.page(table, image_table.versions()) == image_table.PAGE.read_text()
+
+
+def test_no_model_of_the_table_is_wrong_or_fails_without_a_plain_error(table):
+    assert set(table) <= set(image_table.SUBJECTS)
+    assert {name: row.reason or row.at for name, row in table.items() if row.verdict not in image_table.ALLOWED} == {}
+    assert all(row.reason for row in table.values() if row.verdict != "built")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SAMPLE)
+def test_a_fixed_sample_of_the_table_is_still_true(name, table):
+    again = image_trials.trial(image_table.SUBJECTS[name])
+    assert (again.verdict, again.reason) == (table[name].verdict, table[name].reason)

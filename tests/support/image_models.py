@@ -76,7 +76,7 @@ class Original:
             self.processor = transformers.AutoImageProcessor.from_pretrained(folder, backend="pil")
 
     def images(self, files: list[Path], texts: list[str] | None = None) -> dict[str, Any]:
-        """Return the outputs of `model(**processor(...))` as arrays, and as `image_embeds` the vector of two towers.
+        """Return the outputs of `model(**processor(...))` as arrays, and with vectors of images as `image_embeds`.
 
         Raises ValueError for files whose tensors have different shapes, where the processor does not pad them.
         """
@@ -86,8 +86,9 @@ class Original:
         inputs = dict(self.processor([load_image(str(path)) for path in files], return_tensors="pt"))
         if self.task == image_configs.ZERO_SHOT:
             inputs |= tokens(self.folder, texts or list(TEXTS))
-        if self.task == image_configs.FEATURES and self.has_towers:
-            return _vector(_outputs(self.model.get_image_features, inputs), "image_embeds")
+        if self.task == image_configs.FEATURES:
+            tower = self.model.get_image_features if self.has_towers else self.model
+            return _vector(_outputs(tower, inputs), "image_embeds")
         return _outputs(self.model, inputs)
 
     def texts(self, texts: list[str]) -> dict[str, Any]:
@@ -105,8 +106,12 @@ def _outputs(call: Any, inputs: dict[str, Any]) -> dict[str, Any]:
 
 
 def _vector(outputs: dict[str, Any], name: str) -> dict[str, Any]:
-    """Return the outputs with the vector of a tower under its name: transformers calls it `pooler_output`, too."""
-    return {name: outputs["pooler_output"], **outputs} if name not in outputs else outputs
+    """Return the outputs with the vector under a name of its own too, and without the axes that convolutions leave."""
+    if "pooler_output" not in outputs:
+        return outputs
+    rows = outputs["pooler_output"]
+    vectors = rows.reshape(len(rows), -1)
+    return {name: vectors, **outputs, "pooler_output": vectors}
 
 
 def reference(folder: Path, name: str, files: list[Path], texts: list[str] | None = None) -> dict[str, Any]:

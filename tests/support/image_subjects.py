@@ -20,8 +20,8 @@ import packaged_call
 from image_trials import BATCHES, Case
 
 TEXTS = list(image_models.TEXTS)
-_SAME_TASK = (image_configs.FEATURES, image_configs.TEXTS)
-"""Tasks that the files of a checkpoint do not name: `recipe new` is told them."""
+_TOLD = (image_configs.FEATURES, image_configs.TEXTS, image_configs.ZERO_SHOT)
+"""Tasks that share their checkpoints, so that `recipe new` is told which one is meant."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Pair:
             str(folder / "checkpoint"),
             "--device",
             "cpu",
-            *(("--task", self.task) if self.task in _SAME_TASK else ()),
+            *(("--task", self.task) if self.task in _TOLD else ()),
         )
 
     def cases(self, folder: Path, package: Path) -> Iterator[Case]:
