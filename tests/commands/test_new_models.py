@@ -13,8 +13,6 @@ IN_CI = ("tabular",)
 """The models that every run builds; `--whole` builds all."""
 REFUSED = {
     "clip": ("CLIPModel takes images and texts", "then: recipe new model.onnx"),
-    "vit": ("ViTForImageClassification takes images", "then: recipe new model.onnx"),
-    "resnet": ("ResNetForImageClassification takes images", "then: recipe new model.onnx"),
     "whisper": ("WhisperForConditionalGeneration takes no text", "export the model to ONNX"),
     "wav2vec2": ("Wav2Vec2ForCTC takes sound", "then: recipe new model.onnx"),
     "words": ("input text is text", "hint: "),
@@ -40,7 +38,7 @@ def test_a_new_recipe_of_an_unseen_model_is_built_as_it_is(tmp_path, name):
 
 @pytest.mark.parametrize(
     "name",
-    [name if name in ("vit", "words") else pytest.param(name, marks=pytest.mark.whole) for name in REFUSED],
+    [name if name in ("wav2vec2", "words") else pytest.param(name, marks=pytest.mark.whole) for name in REFUSED],
 )
 def test_a_model_that_no_recipe_can_build_is_one_clear_error(tmp_path, name):
     done = Program(tmp_path)("new", unseen_models.write(name, tmp_path), "-o", "it.yaml")

@@ -286,8 +286,6 @@ NAMES = (*FOLDERS, *FILES)
 OUTSIDE: Mapping[str, Callable[[Path], None]] = {
     "clip": _wordless("AutoModel", "clip"),
     "whisper": _wordless("AutoModelForSpeechSeq2Seq", "whisper"),
-    "vit": _wordless("AutoModelForImageClassification", "vit"),
-    "resnet": _wordless("AutoModelForImageClassification", "resnet"),
     "wav2vec2": _wordless("AutoModelForCTC", "wav2vec2"),
     "words": _file(words),
 }
