@@ -60,16 +60,6 @@ def input_row(name: str) -> str:
     return f"{_INPUTS}{name}"
 
 
-def part_row(name: str, part: str) -> str:
-    """Return the name of an input's part, such as an image file among samples, in the place of an input's name."""
-    return f"{name}/{part}"
-
-
-def whole(name: str) -> str:
-    """Return the name of the input that the name of an input or of a part of it belongs to."""
-    return name.partition("/")[0]
-
-
 def is_input(row: str) -> bool:
     """Say whether a row, by its name, is one for an input."""
     return row.startswith(_INPUTS)

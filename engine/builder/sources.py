@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, TypeVar
 from engine import digest
 from engine.digest import Digest
 from engine.errors import StepError
-from engine.key import part_row
 from engine.kit.checkpoints import model_files, weights
 from engine.store.stat_cache import Row, is_settled, settled_row, stat_row
 from engine.system import regular
@@ -50,7 +49,7 @@ class Resolved:
 
     def rows(self, name: str) -> dict[str, str]:
         """Return the values of the source and of its parts in a key, where the source is the input `name`."""
-        return {name: self.row, **{part_row(name, part): value for part, value in self.parts.items()}}
+        return {name: self.row, **{f"{name}/{part}": value for part, value in self.parts.items()}}
 
 
 @dataclass
@@ -156,19 +155,15 @@ def resolve(source: Source | SourceName, *, digest_file: Callable[[Path], Digest
     scheme, _, rest = source.uri.partition(":")
     if source.part == "license" and scheme in {"file", "python"}:
         return _licenses(scheme, rest, digest_file)
-    local = (
-        partial(_samples, digest_file=digest_file)
-        if source.part == "samples"
-        else partial(_local, digest_file=digest_file, tokenizer=tokenizer)
-    )
+    read = _samples if source.part == "samples" else partial(_local, tokenizer=tokenizer)
     if scheme == "file":
-        return local(Path(rest))
+        return read(Path(rest), digest_file)
     if scheme == "python":
         from engine.kit.checkpoints import packages
 
         folder, folders = packages.locate(rest)
-        found = local(folder)
-        return replace(found, files=tuple(dict.fromkeys((*folders, *found.files))))
+        local = read(folder, digest_file)
+        return replace(local, files=tuple(dict.fromkeys((*folders, *local.files))))
     if scheme in {"hf", "timm"}:
         from engine.recipe import paths
 
@@ -197,15 +192,12 @@ def _samples(path: Path, digest_file: Callable[[Path], Digest]) -> Resolved:
     """Return the digest of samples; for a folder of image files that of their names, with each image as a part."""
     from engine.kit.inputs import image_samples
 
-    if not path.is_dir():
-        own = _local(path, digest_file, tokenizer=False)
-        images = image_samples.named(path) if path.suffix == ".jsonl" else {}
-        parts = {name: _readable(image, digest_file) for name, image in images.items()}
-        return replace(own, files=(*own.files, *images.values()), parts=parts)
-    names, folders = image_samples.listing(path)
-    digests = {name: _readable(path / name, digest_file) for name in names}
-    row = digest.of_rows((name, "") for name in names)
-    return Resolved(row, path, (*folders, *(path / name for name in names)), digests)
+    images, folders = image_samples.files(path)
+    parts = {name: _readable(image, digest_file) for name, image in images.items()}
+    if path.is_dir():
+        return Resolved(digest.of_rows((name, "") for name in parts), path, (*folders, *images.values()), parts)
+    own = _local(path, digest_file, tokenizer=False)
+    return replace(own, files=(*own.files, *images.values()), parts=parts)
 
 
 def _local(path: Path, digest_file: Callable[[Path], Digest], *, tokenizer: bool) -> Resolved:

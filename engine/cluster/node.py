@@ -23,7 +23,7 @@ from engine.cluster import survey
 from engine.cluster.orders import JobOrder, NodeAnswer, Renewal, tier_of
 from engine.cluster.survey import Question
 from engine.errors import StepError, UserError
-from engine.key import Key, changes, digest_of, inputs_of, whole
+from engine.key import Key, changes, digest_of, inputs_of
 from engine.machine import local_gpus
 from engine.machine import tools as installed
 from engine.store import user_cache
@@ -265,7 +265,7 @@ def _is_meant(record: Record, row: str | None) -> bool:
 
 def _inputs(order: JobOrder) -> dict[str, str]:
     """Return the rows of the inputs, which the builder alone can know."""
-    return {name: value for name, value in inputs_of(order.key).items() if whole(name) not in order.sources}
+    return {name: value for name, value in inputs_of(order.key).items() if name.partition("/")[0] not in order.sources}
 
 
 def whole_lines(piece: bytes) -> bytes:

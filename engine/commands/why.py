@@ -150,7 +150,7 @@ def _change(change: Change, finding: Finding) -> str:
         origin = f"  ({finding.job.traits.sources[name].uri})"
     elif change.row in finding.reasons:
         origin = f"  ({finding.reasons[change.row]})"
-    unknown = "(not known yet)" if kind == "inputs" else "(none)"
+    unknown = "(not known yet)" if name in finding.job.needs else "(none)"
     return f"{change.row}: {change.old or '(none)'} -> {change.new or unknown}{origin}"
 
 

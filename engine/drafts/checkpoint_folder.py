@@ -11,6 +11,7 @@ from engine.drafts.draft import Draft, SampleFile
 from engine.errors import StepError, UsageError
 from engine.kit.checkpoints import checkpoint as checkpoints
 from engine.kit.checkpoints import json_files, licenses, model_files, published, sentences
+from engine.kit.reference import image_inputs
 from engine.runtimes import axes
 from engine.tasks import Task
 
@@ -72,31 +73,30 @@ def _put_weights(draft: Draft, place: Path) -> None:
 
 def _put_images(draft: Draft, place: Path, purpose: Task) -> None:
     """Set the profile, the shapes, the samples and the entry of a model of images."""
-    free = axes.free(checkpoints.axes(place)) or ("batch",)
-    sizes = {"batch": [1, 1, 8], **_sides(place), "texts": [1, len(purpose.example), 8]}
-    sizes["sequence"] = [1, _SHORT, max(_SHORT, _longest(place) or 0)]
-    profile = {axis: sizes[axis] for axis in sizes if axis in free}
+    free = axes.free(image_inputs.axes(place, purpose.name, None))
+    sides, longest = _sides(place), _longest(place) or _USUAL
+    sizes = {"batch": [1, 1, 8], "height": sides, "width": sides, "texts": [1, len(purpose.example), 8]}
+    sizes["sequence"] = [1, min(_SHORT, longest), longest]
+    profile = {axis: sizes[axis] for axis in free if axis in sizes}
     fixed = "" if "height" in free else "; the size of an image is fixed"
     draft.put("profiles", [profile], f"[min, opt, max]{fixed}")
-    draft.put("bench.shapes", [{axis: opt for axis, (_, opt, _) in profile.items()}])
+    draft.put("bench.shapes", [{axis: usual for axis, (_, usual, _) in profile.items()}])
     draft.put("bench.against", [{"runtime": "pytorch"}])
     draft.samples = SampleFile("", samples.images(purpose), samples.LINES if purpose.takes_texts else "")
     draft.put("validate", {}, "the samples are drawn pictures: put images of your users in their place")
     entry = f"{draft.fields['name']}_{tasks.input_word(purpose, images=True)}"
-    draft.put("package.triton.ensemble", entry, "the entry that takes image files")
+    beside = " and texts" if purpose.takes_texts else ""
+    draft.put("package.triton.ensemble", entry, f"the entry that takes image files{beside}")
 
 
-def _sides(place: Path) -> dict[str, list[int]]:
-    """Return the ranges of the height and the width of prepared images, by the settings of the image processor."""
+def _sides(place: Path) -> list[int]:
+    """Return the range of a side of the prepared images, by the settings of an image processor that gives several."""
     settings = json_files.settings(place / "preprocessor_config.json")
-    settings = settings or json_files.settings(place / "processor_config.json").get("image_processor", {})
-    size = (settings.get("do_center_crop") and settings.get("crop_size")) or settings.get("size") or _SIDE
-    size = size if isinstance(size, dict) else {"height": size, "width": size}
-    if "height" in size:
-        return {axis: [size[axis]] * 3 for axis in ("height", "width")}
-    short = size.get("shortest_edge", _SIDE)
-    sides = [max(1, short // 4), short, max(short, size.get("longest_edge") or 0)]
-    return {"height": sides, "width": sides}
+    settings = settings or json_files.settings(place / "processor_config.json").get("image_processor") or {}
+    stated = settings.get("size")
+    size = stated if isinstance(stated, dict) else {}
+    shortest, longest = (size.get(edge, usual) for edge, usual in (("shortest_edge", _SIDE), ("longest_edge", 0)))
+    return [max(1, shortest // 4), shortest, max(shortest, longest)]
 
 
 def _put_texts(draft: Draft, place: Path, purpose: Task) -> None:

@@ -56,15 +56,16 @@ def add(draft: Draft, path: Path, *, task: str | None, on: str | None, sized: bo
     draft.about += [f"{described.architecture}.", *(f"  {each}" for each in _signature(facts)), licenses.in_words(None)]
     if task is not None:
         draft.put("model.task", task, "as --task names it")
-    else:
-        draft.about.append("A graph does not say what it is for: without `model.task`, clients send and get tensors.")
     device.put(draft, on)
     ranges = onnx_images.ranges(model, facts, proposals.ranges(facts, {}))
     if not sized:
         ranges = _put_sizes(draft, path, ranges)
     draft.put("bench.against", [{"runtime": "onnxruntime"}])
-    if not onnx_images.put(draft, model, facts, ranges):
+    if sized or not onnx_images.put(draft, model, facts, ranges):
         _put_samples(draft, model, ranges)
+        if task is None:
+            what = "A graph does not say what it is for: without `model.task`, clients send and get tensors."
+            draft.about.append(what)
     draft.put("package.triton.name", draft.fields["name"])
 
 

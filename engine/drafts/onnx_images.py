@@ -24,15 +24,15 @@ _USUAL = {_CLASSES: 224, _BOXES: 640, _IMAGE: 512}
 """Usual pixels of a side, by the number of axes of the output."""
 _STRIDES = (8, 16, 32)
 """The pixels between two cells of each of YOLO's grids."""
-_IMAGENET = {"mean": [0.485, 0.456, 0.406], "std": [0.229, 0.224, 0.225]}
+_MEAN, _DEVIATION = [0.485, 0.456, 0.406], [0.229, 0.224, 0.225]
 
 
 def ranges(model: onnx.ModelProto, facts: ModelFacts, guess: Mapping[str, Range]) -> Mapping[str, Range]:
     """Return a guess of sizes in which images have the size that the file names, or a usual one."""
     axes = len(next((shape for _, shape in facts.outputs.values() if shape), ()))
     named = _literal(model, "imgsz")
-    pixels = named if isinstance(named, list) else [_USUAL.get(axes, 224)] * 2
-    sides = zip(_sides(facts), pixels, strict=False)
+    is_size = isinstance(named, list) and all(isinstance(side, int) and side > 0 for side in named)
+    sides = zip(_sides(facts), named if is_size else [_USUAL.get(axes, 224)] * 2, strict=False)
     return {**guess, **{str(side): Range(min=size, opt=size, max=size) for side, size in sides if side in guess}}
 
 
@@ -45,12 +45,10 @@ def put(draft: Draft, model: onnx.ModelProto, facts: ModelFacts, sizes: Mapping[
     draft.put("preprocess.layout", "NCHW" if shape[1] in _CHANNELS else "NHWC")
     draft.put("preprocess.size", {"height": height, "width": width}, "the size of a prepared image")
     if _put_answer(draft, facts, _names(model), cells=sum(height // each * (width // each) for each in _STRIDES)):
-        draft.put(
-            "preprocess.fit", "letterbox", "scaled to fit inside, with a grey border, as YOLO's models are trained"
-        )
+        draft.put("preprocess.fit", "letterbox", "scaled to fit inside, with a grey border, as YOLO is trained")
     elif "float" in dtype and 1 not in (shape[1], shape[3]):
-        draft.put("preprocess.mean", _IMAGENET["mean"], "guesses: those of ImageNet; put the numbers of the training")
-        draft.put("preprocess.std", _IMAGENET["std"])
+        draft.put("preprocess.mean", _MEAN, "guesses: those of ImageNet; put the numbers of the training")
+        draft.put("preprocess.std", _DEVIATION)
         draft.guesses.append("preprocess.mean, preprocess.std: guesses, as no ONNX file states how images are prepared")
     draft.samples = SampleFile("", samples.images())
     draft.put("validate", {}, "the samples are drawn: put images of your users in their place")
@@ -68,7 +66,7 @@ def _sides(facts: ModelFacts) -> Sequence[int | str]:
 def _put_answer(draft: Draft, facts: ModelFacts, names: list[str], *, cells: int) -> bool:
     """Set the labels, and the task or the post-processing, as far as the output tells; return whether it is boxes."""
     [(dtype, shape), *others] = facts.outputs.values()
-    if others or shape is None or "float" not in dtype or "task" in draft.fields["model"]:
+    if others or shape is None or "float" not in dtype or "task" in draft.fields.get("model", {}):
         return False
     sizes = [size if isinstance(size, int) else 0 for size in shape]
     layout = _layout(sizes, len(names), cells) if len(sizes) == _BOXES else None
@@ -106,7 +104,7 @@ def _names(model: onnx.ModelProto) -> list[str]:
 
 
 def _literal(model: onnx.ModelProto, key: str) -> Any:
-    with suppress(ValueError, SyntaxError):
+    with suppress(ValueError, SyntaxError, MemoryError, RecursionError):
         return ast.literal_eval(_metadata(model, key))
     return None
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from engine.builder.variant import PlannedVariant
-from engine.key import leaves, part_row, text_of
+from engine.key import leaves, text_of
 from engine.recipe import paths
 from engine.recipe.paths import PATH_FIELDS
 from engine.step import Source
@@ -92,11 +92,9 @@ class Lock:
 
     def source_rows(self, source: str, name: str) -> dict[str, str]:
         """Return what the lock says of a source and of its parts, where a key has the source as the input `name`."""
-        prefix = name_of_part(source, "")
-        own = {key: value for key, value in self.sources.items() if key == source or key.startswith(prefix)}
-        return {
-            name if key == source else part_row(name, key.removeprefix(prefix)): value for key, value in own.items()
-        }
+        prefix, own = name_of_part(source, ""), {name: self.sources[source]} if source in self.sources else {}
+        parts = ((key, value) for key, value in self.sources.items() if key.startswith(prefix))
+        return own | {f"{name}/{key.removeprefix(prefix)}": value for key, value in parts}
 
     @property
     def pins(self) -> dict[str, str]:

@@ -237,14 +237,6 @@ FIELDS: Mapping[str, Mapping[str, FieldMeaning]] = {
         "mean": _about("What is subtracted from each channel, or from all.", [0.485, 0.456, 0.406]),
         "std": _about("By what each channel is divided, or all.", [0.229, 0.224, 0.225]),
     },
-    "Sides": {
-        "height": _about("The pixels of the height.", 224),
-        "width": _about("The pixels of the width.", 320),
-    },
-    "Edges": {
-        "shortest_edge": _about("The pixels of the shorter side.", 800),
-        "longest_edge": _about("The most pixels of the longer side; the shorter side becomes smaller for it.", 1333),
-    },
     "ToBoxes": {"boxes": _about("How the outputs of a detector become boxes.", {"layout": "yolov8"})},
     "Boxes": {
         "layout": _about("What the outputs hold. By default yolov8.", "yolov8", "separate"),

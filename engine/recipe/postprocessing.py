@@ -14,7 +14,7 @@ class Boxes(RecipePart):
     """How the outputs of a detector become boxes; `kit/triton/served/nms.py` has the shapes of each layout."""
 
     layout: Literal["yolov8", "yolov5", "separate"] = "yolov8"
-    outputs: Annotated[tuple[Text, ...], Field(min_length=1, max_length=3), Distinct] = ()
+    outputs: Annotated[tuple[Text, ...], Field(max_length=3), Distinct] = ()
     """The names of the outputs, in the order boxes, scores, labels; empty for the only one, or for these names."""
     format: Literal["cxcywh", "xyxy"] = "cxcywh"
     """What the four numbers of a box are: its centre and its size, or two corners."""

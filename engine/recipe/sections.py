@@ -151,24 +151,6 @@ class Quantization(TypedDict, total=False):
 _Pixels = Annotated[int, Field(strict=True, ge=1, le=65536)]
 
 
-class Sides(TypedDict):
-    """The height and the width of an image."""
-
-    __pydantic_config__ = ConfigDict(extra="forbid")  # type: ignore[misc]
-
-    height: _Pixels
-    width: _Pixels
-
-
-class Edges(TypedDict):
-    """The size of an image's shorter side, and the most that the longer side may have."""
-
-    __pydantic_config__ = ConfigDict(extra="forbid")  # type: ignore[misc]
-
-    shortest_edge: _Pixels
-    longest_edge: _Pixels
-
-
 def _form(value: Any) -> str:
     """Return the form of a size: pydantic validates the size as this form only."""
     if not isinstance(value, Mapping):
@@ -177,7 +159,8 @@ def _form(value: Any) -> str:
 
 
 _Square = Annotated[_Pixels, Tag("square")]
-_Rectangle = Annotated[Sides, Tag("sides")]
+_Rectangle = Annotated[Mapping[Literal["height", "width"], _Pixels], Field(min_length=2), Tag("sides")]
+_Edges = Annotated[Mapping[Literal["shortest_edge", "longest_edge"], _Pixels], Field(min_length=2), Tag("edges")]
 _Channels = Annotated[tuple[Number, ...], Field(min_length=1, max_length=16)]
 
 
@@ -187,7 +170,7 @@ class Preprocess(TypedDict, total=False):
     __pydantic_config__ = ConfigDict(extra="forbid")  # type: ignore[misc]
 
     layout: Literal["NHWC", "NCHW"]
-    size: Annotated[_Square | _Rectangle | Annotated[Edges, Tag("edges")], Discriminator(_form)]
+    size: Annotated[_Square | _Rectangle | _Edges, Discriminator(_form)]
     crop: Annotated[_Square | _Rectangle, Discriminator(_form)]
     fit: Literal["stretch", "crop", "letterbox"]
     resample: Literal["nearest", "box", "bilinear", "hamming", "bicubic", "lanczos"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -18,13 +19,15 @@ from engine.kit.bench.interleaving import Contender
 from engine.kit.bench.report import ServerReport
 from engine.kit.checkpoints import checkpoint as checkpoints
 from engine.kit.checkpoints import json_files
-from engine.kit.inputs import exact_texts
+from engine.kit.images.preparation import Preparation
+from engine.kit.inputs import drawn_images, exact_texts
 from engine.kit.inputs.tokenizer import Tokenizer
-from engine.kit.triton import repository
+from engine.kit.triton import parts, repository
 from engine.kit.triton.serving import ENSEMBLE, Serving
 from engine.runtimes.runtime import Runtime
-from engine.runtimes.triton_tensors import TEXT
+from engine.runtimes.triton_tensors import IMAGE, TEXT
 from engine.server.server import start
+from engine.text import lists
 
 if TYPE_CHECKING:
     import numpy as np
@@ -37,6 +40,9 @@ _TIMEOUT = 300.0
 """Seconds to wait for a response from the measured server: a large model on a busy CPU may take minutes."""
 _PAIR = 2
 """The number of texts in a row of a model that takes pairs of texts."""
+_USUAL_SIZE = (480, 640)
+"""The height and width of an image file for a model of one size, whose package scales every file."""
+_PICTURES = 8
 _PLAIN = "as_exported"
 
 
@@ -56,18 +62,16 @@ def started(
 ) -> Iterator[tuple[tuple[Contender, ...], ServerReport]]:
     """Serve the models until the block ends; yield a contender for each model and way, and the report on the server.
 
-    The first of `models` is the recipe's own model. `protocols` are those of the calls: triton-grpc, triton-http
-    or both. The model repositories are written as in packages, but without image preprocessing. On a CPU each model
-    gets `threads` threads, as a model in process does, unless the recipe's own fields set the number of threads. Raises
-    StepError where there is no server, where the server cannot serve a model, and for a model that generates text.
+    The first of `models` is the recipe's own model. `protocols` are those of the calls: triton-grpc, triton-http or
+    both. The model repositories are written as in packages. On a CPU each model gets `threads` threads, as a model in
+    process does, unless the recipe's own fields set the number of threads. Raises StepError where there is no server,
+    where the server cannot serve a model, and for a model that generates text.
     """
     _refuse_generation(checkpoint, models[0].serving)
     folder = scratch / "repository"
     names = []
     for model in models:
-        # Clients send tensors: how long image preprocessing takes depends on image files, and bench has none.
-        update = {"images": None, "threads": model.serving.threads or threads}
-        options = model.serving.model_copy(update=update)
+        options = model.serving.model_copy(update={"threads": model.serving.threads or threads})
         written = repository.write(folder, options, validated=model.directory, checkpoint=checkpoint)
         names.append(written.name)
     with start(folder) as server, contextlib.ExitStack() as stack:
@@ -83,7 +87,7 @@ def started(
                 runtime=model.runtime,
                 via=protocol,
                 ours=model.ours,
-                prepare=partial(_prepare, client, called, repository.tokenizer_of(folder, model.serving.model_name)),
+                prepare=partial(_prepare, client, called, folder, model.serving.model_name),
             )
             for protocol, client in clients.items()
             for model, called in zip(models, metadata, strict=True)
@@ -103,26 +107,54 @@ def plain(ours: Serving, exported: Path, *, runtime: Runtime, name: str) -> Serv
 
 
 def entry(client: Client, name: str, model: str) -> ModelMetadata:
-    """Return the model `name` where texts are its only input; else the model `model`, which takes tensors."""
+    """Return the model `name` where it takes only texts and image files; else the model `model`, of tensors."""
     called = client.choose(name)
-    takes_texts = [tensor.name for tensor in called.inputs] == [TEXT]
-    return called if takes_texts else client.choose(model)
+    return called if {tensor.name for tensor in called.inputs} <= {TEXT, IMAGE} else client.choose(model)
 
 
-def arrays(model: ModelMetadata, inputs: Tensors, tokenizer: Path) -> dict[str, np.ndarray]:
+def arrays(model: ModelMetadata, inputs: Tensors, folder: Path, name: str) -> dict[str, np.ndarray]:
     """Return the arrays to send to a served model; `inputs` are the tensors that the same model gets in process.
 
     A model that takes texts gets as many texts as `inputs` has rows, each with as many tokens as a row of `inputs`. A
-    model that takes tensors gets `inputs`. `tokenizer` is the tokenizer.json of the package. Raises StepError where no
-    text has exactly as many tokens as a row of `inputs`.
+    model that takes image files gets as many files, which become images of the same size. A model that takes tensors
+    gets `inputs`. `folder` is the model repository, and `name` the name of the package's model in it. Raises StepError
+    where no text has exactly as many tokens, and where files do not become images of the size.
     """
-    texts = model.input(TEXT)
-    if texts is not None:
-        rows, tokens = inputs["input_ids"].shape
-        return {TEXT: _texts(tokenizer, rows, tokens, paired=texts.shape[-1] == _PAIR)}
-    # A tensor of one number a row has the shape [rows] in the model and [rows, 1] in Triton.
+    sent = {}
+    if model.input(IMAGE) is not None:
+        sent[IMAGE] = _files(folder, name, inputs)
+    if (texts := model.input(TEXT)) is not None:
+        *shape, tokens = inputs["input_ids"].shape
+        tokenizer = repository.tokenizer_of(folder, name)
+        drawn = _texts(tokenizer, math.prod(shape), tokens, paired=IMAGE not in sent and texts.shape[-1] == _PAIR)
+        sent[TEXT] = drawn.reshape(*shape[:1], -1)
+    return sent or tensors(model, inputs)
+
+
+def tensors(model: ModelMetadata, inputs: Tensors) -> dict[str, np.ndarray]:
+    """Return the tensors of a model as a server takes them: [rows, 1] for the model's [rows]."""
     scalar_axes = 1 if model.max_batch_size else 0
     return {name: array[..., None] if array.ndim == scalar_axes else array for name, array in inputs.items()}
+
+
+def _files(folder: Path, name: str, inputs: Tensors) -> np.ndarray:
+    """Return an image file a row: of the images' own size where the model takes any size, else as phones send them."""
+    import numpy as np
+
+    place = next(path.parent for path in sorted(folder.glob(f"{name}*/1/preparation.py")))
+    settings = json_files.settings(place / parts.SETTINGS)
+    pixels = inputs[settings["output"]]
+    own = pixels.shape[1:3] if settings["last"] else pixels.shape[2:4]
+    size = own if None in settings["shape"] else _USUAL_SIZE
+    files = [drawn_images.png(*size, seed=row % _PICTURES) for row in range(len(pixels))]
+    prepared = Preparation(settings).tensors(files[:1])[settings["output"]].shape[1:]
+    if prepared != pixels.shape[1:]:
+        raise StepError(
+            f"no image file becomes {lists.extents(pixels.shape[1:])}, the shape to measure",
+            [f"a file of {lists.extents(own)} becomes {lists.extents(prepared)}"],
+            "name the height and width under bench.shapes that the image processor gives, or use via: [in-process]",
+        )
+    return np.array([[file] for file in files], dtype=object)
 
 
 def _texts(tokenizer: Path, rows: int, tokens: int, *, paired: bool) -> np.ndarray:
@@ -136,9 +168,9 @@ def _texts(tokenizer: Path, rows: int, tokens: int, *, paired: bool) -> np.ndarr
     return np.array([[text.encode() for text in row] for row in texts], dtype=object)
 
 
-def _prepare(client: Client, model: ModelMetadata, tokenizer: Path, inputs: Tensors) -> Callable[[], object]:
+def _prepare(client: Client, model: ModelMetadata, folder: Path, name: str, inputs: Tensors) -> Callable[[], object]:
     """Return a call that encodes, sends and decodes. Raises StepError where the first request is not answered."""
-    request = arrays(model, inputs, tokenizer)
+    request = arrays(model, inputs, folder, name)
     call = partial(client.infer, model, request)
     try:
         call()

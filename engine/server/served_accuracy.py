@@ -101,9 +101,7 @@ def requests_of(
     elif model.input(TEXT) is None:
         rows = model.max_batch_size or math.inf
         requests = [
-            ReferenceRequest(measured_server.arrays(model, case.inputs, Path()), case)
-            for case in every
-            if _rows(case) <= rows
+            ReferenceRequest(measured_server.tensors(model, case.inputs), case) for case in every if _rows(case) <= rows
         ]
     else:
         requests = list(_of_texts(model, every, package))

@@ -122,7 +122,7 @@ class Export(Step):
         parts = modules.with_past(module) if tasks.generates(task) else None
         longest = checkpoints.max_sequence(checkpoint)
         problems: list[str] = []
-        for exporter in _exporters(module):
+        for exporter in export_ways.of(checkpoints.config(checkpoint), images=self.images is not None).exporters:
             print(f"exporting with the {exporter} exporter, opset {self.opset}")
             with tempfile.TemporaryDirectory(dir=out.parent, prefix="export-") as scratch:
                 problem = self._try(exporter, module, parts, longest, Path(scratch))
@@ -149,7 +149,8 @@ class Export(Step):
         raw, normal = scratch / "raw", scratch / "normal"
         try:
             if parts is None:
-                self._write(exporter, _to_trace(module), probes.example(module, longest), raw, normal)
+                traced = timm_models.with_constant_padding(module) if timm_models.is_one(module) else module
+                self._write(exporter, traced, probes.example(module, longest), raw, normal)
                 session = ort.session(normal, threads=1, level="disabled", prepack=False)
                 return _difference(module, lambda inputs: ort.run(session, inputs), longest)
             for folder, part in parts.items():
@@ -176,7 +177,7 @@ class Export(Step):
             if modules.generates(module):
                 model = _untwinned(model)
             if vision_models.is_one(module):
-                _state_shapes(model, _shapes_of_images(module, example))
+                _state_shapes(model, module, example)
             onnx_files.save(model, normal, threshold=self.inline_limit)
         shutil.rmtree(raw)
 
@@ -190,18 +191,6 @@ class Export(Step):
         )
         print(f"exported: {sizes.decimal(size)}")
         return ExportReport(task=task, exporter=exporter, opset=self.opset, bytes=size, **vars(graph))
-
-
-def _exporters(module: torch.nn.Module) -> tuple[Exporter, ...]:
-    """Return the exporters in the order of the tries; a model of timm has no way of its own."""
-    return getattr(module, "way", export_ways.IMAGES).exporters
-
-
-def _to_trace(module: torch.nn.Module) -> torch.nn.Module:
-    """Return the module that an exporter traces, with pieces replaced that exporters do not write well."""
-    if timm_models.is_one(module):
-        return timm_models.with_constant_padding(module)
-    return vision_models.to_trace(module) if vision_models.is_one(module) else module
 
 
 def _untwinned(model: onnx.ModelProto) -> onnx.ModelProto:
@@ -253,8 +242,6 @@ def _output_axes(module: torch.nn.Module, example: dict[str, np.ndarray]) -> dic
     """Return the dynamic axes of each output; a second axis with one entry per token is called `sequence`."""
     if modules.generates(module) and module.output_specs is not None:
         return {name: _free_axes(value.shape) for name, value in module.output_specs.items()}
-    if vision_models.is_one(module):
-        return {name: _free_axes(shape) for name, shape in _shapes_of_images(module, example).items()}
     tokens = example["input_ids"].shape[1] if "input_ids" in example else None
     answers = torch_models.call(module, example)
     return {
@@ -263,34 +250,28 @@ def _output_axes(module: torch.nn.Module, example: dict[str, np.ndarray]) -> dic
     }
 
 
-def _shapes_of_images(module: torch.nn.Module, example: dict[str, np.ndarray]) -> dict[str, tuple[int | str, ...]]:
-    """Return the shapes of an image model's outputs: an axis is free where inputs of other extents change its extent.
+def _state_shapes(model: onnx.ModelProto, module: torch.nn.Module, example: dict[str, np.ndarray]) -> None:
+    """Write the shapes of an image model's outputs into the graph: exporters leave most of their axes open.
 
-    Such an axis has the name of the input's axis with the same extents, or a name of its own.
+    An axis is free where inputs of other extents change its extent. Such an axis has the name of the input's axis with
+    the same extents, or a name of its own.
     """
+    import onnx
+
     again = probes.example_of_other_sizes(module)
-    others = torch_models.call(module, again)
+    answers, others = torch_models.call(module, example), torch_models.call(module, again)
     named = {
         (example[name].shape[index], again[name].shape[index]): axis
         for name, spec in module.input_specs.items()
         for index, axis in _free_axes(spec.shape).items()
     }
-    return {
-        name: tuple(
-            first if first == second else named.get((first, second), f"{name}_axis_{index}")
-            for index, (first, second) in enumerate(zip(answer.shape, others[name].shape, strict=True))
-        )
-        for name, answer in torch_models.call(module, example).items()
-    }
-
-
-def _state_shapes(model: onnx.ModelProto, shapes: Mapping[str, tuple[int | str, ...]]) -> None:
-    """Write the shapes of outputs into the graph, as the exporters' own inference leaves most of them open."""
-    import onnx
-
     for output in model.graph.output:
-        kind = output.type.tensor_type.elem_type
-        output.CopyFrom(onnx.helper.make_tensor_value_info(output.name, kind, shapes[output.name]))
+        name, kind = output.name, output.type.tensor_type.elem_type
+        shape = [
+            first if first == second else named.get((first, second), f"{name}_axis_{index}")
+            for index, (first, second) in enumerate(zip(answers[name].shape, others[name].shape, strict=True))
+        ]
+        output.CopyFrom(onnx.helper.make_tensor_value_info(name, kind, shape))
 
 
 def _refuse_nan(module: torch.nn.Module, longest: int | None) -> None:

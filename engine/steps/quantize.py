@@ -57,9 +57,9 @@ class Quantize(Calibrated):
     """Lower the precision of the nodes that tolerate fewer bits, and report which nodes keep their precision.
 
     For a CPU the precision is dynamic int8, with scaled activations; of most graphs that take images it is static int8,
-    which is calibrated; or weights alone are in int4 or int8. For a GPU the graph itself sets the precision of every tensor, as TensorRT 11 and TensorRT-RTX need it: fp16 or bf16; or int8,
-    fp8 or int4 between Q/DQ pairs, and the rest in fp16. The quantized graph is the same for every GPU and compiler,
-    but for the normalizations in `wide_sums`.
+    which is calibrated; or weights alone are in int4 or int8. For a GPU the graph itself sets the precision of every
+    tensor, as TensorRT 11 and TensorRT-RTX need it: fp16 or bf16; or int8, fp8 or int4 between Q/DQ pairs, and the rest
+    in fp16. The quantized graph is the same for every GPU and compiler, but for the normalizations in `wide_sums`.
     """
 
     makes: ClassVar[str] = "quantized"

@@ -16,12 +16,10 @@ from engine.kit.accuracy import perplexity
 from engine.kit.accuracy.outputs import has_empty_row
 from engine.kit.checkpoints import checkpoint as checkpoints
 from engine.kit.checkpoints import labels, published
-from engine.kit.generation import modules
-from engine.kit.inputs import cases
+from engine.kit.inputs import cases, token_rows
 from engine.kit.inputs.cases import Case
 from engine.kit.onnx import onnx_files
 from engine.kit.reference import image_cases, original_model, own_tokenizer, reference_cases, size_search
-from engine.kit.reference.image_cases import ImageInputs
 from engine.kit.reference.original_model import Original
 from engine.recipe import image_input
 from engine.recipe.image_input import Images
@@ -77,7 +75,7 @@ class Reference(Step):
     preprocess: Mapping[str, Any] = {}
     """What the recipe says about the preparation of image files."""
     labels: tuple[str, ...] = ()
-    """The names of an ONNX file's classes, or the texts with which a zero-shot classifier compares images."""
+    """The texts with which a zero-shot classifier compares images."""
     profiles: tuple[Profile, ...] = ()
     shape_values: tuple[Mapping[str, Values], ...] = ()
     """The values of inputs that the profiles state; empty where no inputs are drawn within the profiles."""
@@ -106,6 +104,7 @@ class Reference(Step):
             onnx=onnx,
             images=shown,
             preprocess={} if shown is None else recipe.preprocess,
+            labels=() if shown is None or onnx else model.labels,
             profiles=recipe.profiles if drawn or texts else (),
             shape_values=recipe.shape_values if drawn and not texts else (),
             text=None if text is None else Source(uri=text.text),
@@ -146,16 +145,16 @@ class Reference(Step):
         ) as original:
             rows = original.ranges.get("input_ids") or published.table_rows(checkpoints.config(checkpoint))
             published.refuse_more_tokens(checkpoint, rows)
-            images = None
-            if self.images is not None:
-                images = ImageInputs.of(checkpoint, original.input_specs, self.preprocess, is_original=True)
             out.parent.mkdir(parents=True, exist_ok=True)
             with NamedTemporaryFile(dir=out.parent) as file:  # images and the answers of a language model are large
-                spill = cases.Spill(file.file)
-                inputs = reference_cases.ask(
-                    original, checkpoint, samples, task=task, profiles=self.profiles, values=self.shape_values,
-                    images=images, names=self.labels, keep=spill.keep,
-                )  # fmt: skip
+                spill, specs = cases.Spill(file.file), original.input_specs
+                images = image_cases.maker(self.images, checkpoint, specs, self.preprocess, samples, is_original=True)
+                if images is not None:
+                    inputs = image_cases.ask(images, samples, checkpoint, self.labels, keep=spill.keep)
+                else:
+                    inputs = reference_cases.ask(
+                        original, checkpoint, samples, task=task, profiles=self.profiles, values=self.shape_values
+                    )
                 print(f"running {original.name} on {len(inputs)} cases: {lists.counts(cases.count_kinds(inputs))}")
                 answered = [spill.keep(case) for case in _answered(original, inputs)]
                 cases.save(answered, out)
@@ -224,9 +223,9 @@ def _answer(original: Original, case: Case) -> dict[str, np.ndarray]:
     with _explained(original, case):
         if original.answer_user is None or case.own_inputs is None:
             return original.answer(case.inputs)
-        # No tokenizer gives the tokens for an encoder-decoder's decoder.
-        decoder = {name: array for name, array in case.inputs.items() if name == modules.DECODER_TOKENS}
-        return original.answer_user({**decoder, **case.own_inputs})
+        # No tokenizer gives the tokens for an encoder-decoder's decoder; images are as their own processor has them.
+        others = {name: array for name, array in case.inputs.items() if name not in token_rows.NAMES}
+        return original.answer_user({**others, **case.own_inputs})
 
 
 def _refuse_chance(original: Original, case: Case, first: Mapping[str, np.ndarray]) -> None:

@@ -69,7 +69,13 @@ class Validate(Judged):
         """
         execution = self.execution.of_model(compiled)
         report = built_model.measure(
-            compiled, execution, reference=reference, checkpoint=checkpoint, task=self.task, opt=self.opt
+            compiled,
+            execution,
+            reference=reference,
+            checkpoint=checkpoint,
+            task=self.task,
+            opt=self.opt,
+            boxes_along=self.boxes_along,
         )
         onnx_files.link(compiled, out)
         joined = self.batching(report, self.least_in_batch)

@@ -38,7 +38,7 @@ class ValidateOnnx(Judged):
     tools: ClassVar[tuple[str, ...]] = (*ir_models.TOOLS, "onnxruntime")
     facts: ClassVar[tuple[str, ...]] = ("cpu.isa", "onnxruntime.build")
     judged: ClassVar[tuple[str, ...]] = (*Judged.judged, "candidate")
-    keyed_if_set: ClassVar[tuple[str, ...]] = ("tf32",)
+    keyed_if_set: ClassVar[tuple[str, ...]] = (*Judged.keyed_if_set, "tf32")
 
     samples: Source | None = None
     """The samples on which the model was calibrated, and which must not be among the cases of the validation."""
@@ -106,7 +106,12 @@ class ValidateOnnx(Judged):
             emulated = f", {' and '.join(kinds)} emulated" if kinds else ""
             what = f"the ONNX model on the CPU{emulated}"
             report = accuracy.measure(
-                lambda inputs: ort.run(session, inputs), reference, checkpoint, self.task, what=what
+                lambda inputs: ort.run(session, inputs),
+                reference,
+                checkpoint,
+                self.task,
+                what=what,
+                boxes_along=self.boxes_along,
             )
         work = None
         if self.counts:

@@ -247,3 +247,38 @@ def test_a_licence_text_counts_as_it_is(directory):
     one = find(f"file:{directory}", "license").row
     (directory / "LICENSE").write_text("Do what you like!")
     assert len({without, one, find(f"file:{directory}", "license").row}) == 3
+
+
+def test_samples_of_images_have_a_part_for_each_file_and_a_row_for_their_names(tmp_path):
+    for name in ("cat/1.png", "2.JPG"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_bytes(name.encode())
+    before = find(f"file:{tmp_path}", part="samples")
+    assert before.rows("samples") == {
+        "samples": before.row,
+        "samples/2.JPG": digest.of_bytes(b"2.JPG"),
+        "samples/cat/1.png": digest.of_bytes(b"cat/1.png"),
+    }
+    assert set(before.files) == {tmp_path, tmp_path / "cat", tmp_path / "2.JPG", tmp_path / "cat/1.png"}
+    (tmp_path / "2.JPG").write_bytes(b"other")
+    changed = find(f"file:{tmp_path}", part="samples")
+    assert changed.row == before.row
+    assert changed.parts["2.JPG"] != before.parts["2.JPG"]
+    (tmp_path / "notes.txt").write_text("no image")
+    assert find(f"file:{tmp_path}", part="samples").rows("") == changed.rows("")
+    (tmp_path / "3.png").write_bytes(b"")
+    assert find(f"file:{tmp_path}", part="samples").row != before.row
+
+
+def test_lines_of_images_count_with_the_images_that_they_name(tmp_path):
+    (tmp_path / "1.png").write_bytes(b"1")
+    (tmp_path / "2.png").write_bytes(b"2")
+    path = tmp_path / "val.jsonl"
+    path.write_text('{"image": "1.png"}\n')
+    found = find(f"file:{path}", part="samples")
+    assert (found.row, found.parts) == (digest.of_file(path), {"1.png": digest.of_bytes(b"1")})
+    assert found.files == (path, tmp_path / "1.png")
+    path.write_text('{"image": "3.png"}\n')
+    assert "val.jsonl:1 names an image that is not there" in refusal(f"file:{path}", part="samples")
+    path.write_text('{"text": "no image"}\n')
+    assert find(f"file:{path}", part="samples").parts == {}

@@ -76,3 +76,23 @@ def test_a_request_as_bytes_holds_what_its_own_client_would_send():
         encoded.request(Address("h", 1, "grpc"), model(), request.arrays)
     )
     assert (message.model_name, list(message.raw_input_contents)) == ("m", [body[length:]])
+
+
+def test_each_image_goes_with_all_texts(tmp_path):
+    for name in "abc":
+        (tmp_path / f"{name}.png").write_bytes(name.encode())
+    takes = model("m", TensorMetadata("IMAGE", "BYTES", (-1, 1)), TEXT)
+    images = [str(tmp_path / f"{name}.png") for name in "ab"]
+    [request] = requests.build(takes, rows.collect(images=images, texts=["cat", "dog"]))
+    assert request.arrays["IMAGE"].tolist() == [[b"a"], [b"b"]]
+    assert request.arrays["TEXT"].tolist() == [[b"cat", b"dog"]] * 2
+    lines = ['{"image": "a.png", "texts": ["cat", "dog"], "label": 0}', '{"image": "c.png", "texts": ["car"]}']
+    (tmp_path / "samples.jsonl").write_text("\n".join(lines))
+    first, second = requests.build(takes, rows.collect(files=[str(tmp_path / "samples.jsonl")]))
+    assert (first.arrays["TEXT"].tolist(), second.arrays["TEXT"].tolist()) == ([[b"cat", b"dog"]], [[b"car"]])
+    with pytest.raises(UsageError, match="also needs TEXT"):
+        requests.build(takes, rows.collect(images=images))
+    with pytest.raises(UsageError, match="takes no texts"):
+        requests.build(model("m", takes.inputs[0]), rows.collect(images=images, texts=["cat"]))
+    with pytest.raises(UsageError, match="--pair and --image do not go together"):
+        rows.collect(images=images, texts=["cat"], pairs=["dog"])

@@ -6,7 +6,11 @@ import pytest
 from small_builds import project_in, variant
 from toy import Begin
 
-from engine.cluster.orders import JobOrder, NodeAnswer, Renewal, SentJob, SentSource
+from engine import digest
+from engine.builder.sources import Resolved, resolve
+from engine.cluster.orders import JobOrder, NodeAnswer, Renewal, Sender, SentJob, SentSource
+from engine.step import Source
+from engine.store.store import Store
 
 
 def test_an_order_comes_back_as_it_was(tmp_path):
@@ -40,3 +44,38 @@ def test_bytes_that_are_no_answer_are_refused():
     for raw in (b"", b"[]", b'{"other": 1}'):
         with pytest.raises((ValueError, TypeError)):
             NodeAnswer.decode(raw)
+
+
+class Pushes:
+    """A remote that takes everything."""
+
+    def push_new(self, record, *, earlier):
+        self.last = record
+
+    def wait(self):
+        return None
+
+
+def test_images_travel_with_their_names_and_give_the_same_rows(tmp_path):
+    store = Store(tmp_path / "store")
+    for name in ("cat/1.png", "2.png", "notes.txt"):
+        (tmp_path / "photos" / name).parent.mkdir(exist_ok=True, parents=True)
+        (tmp_path / "photos" / name).write_text(name)
+    (tmp_path / "photos" / "val.jsonl").write_text('{"image": "cat/1.png"}\n')
+    for place, sent in (
+        ("photos", {"photos/2.png", "photos/cat/1.png"}),
+        ("photos/val.jsonl", {"cat/1.png", "val.jsonl"}),
+    ):
+        source = Source(uri=f"file:{tmp_path}/{place}", part="samples")
+        found = resolve(source, digest_file=digest.of_file, commits={})
+        ordered = Sender(store, Pushes())._sent(found, found.location)
+        artifact = store.artifact_path(store.find(ordered.key).artifact)
+        assert set(digest.walk(artifact)) == sent
+        there = resolve(
+            Source(uri=f"file:{artifact / ordered.name}", part="samples"), digest_file=digest.of_file, commits={}
+        )
+        assert (
+            there.rows("samples")
+            == found.rows("samples")
+            == Resolved(ordered.row, "", parts=ordered.parts).rows("samples")
+        )

@@ -11,7 +11,7 @@ from tests.support import models
 
 
 def test_samples_lie_beside_the_recipe(tmp_path):
-    path = models.onnx_vision(tmp_path / "v.onnx")
+    path = models.onnx_audio(tmp_path / "v.onnx")
     draft = model.draft(ModelSource("v.onnx", path), tmp_path / "it.yaml", task=None, on="cpu")
     assert draft.fields["validate"] == {"samples": "samples/it.npz"}
     assert draft.samples is not None

@@ -15,7 +15,7 @@ def test_images_are_pictures_of_several_sizes():
     pictures = [Image.open(io.BytesIO(content)) for content in files.values()]
     assert {picture.mode for picture in pictures} == {"RGB"}
     assert len({picture.size for picture in pictures}) == 4
-    assert len({content for content in files.values()}) == len(files) == 8
+    assert len(set(files.values())) == len(files) == 8
     assert min(np.asarray(picture).std() for picture in pictures) > 20
     assert sum(map(len, files.values())) < 1_000_000
 

@@ -20,7 +20,8 @@ import torch
 import transformers
 import triton_server
 from PIL import Image, ImageOps
-from tritonclient import grpc, http
+from program import Program
+from tritonclient import http
 
 from engine.client import curl
 from engine.client.client import Client
@@ -248,3 +249,44 @@ def test_the_curl_line_sends_a_file_with_texts(server, files, expected):
             right = expected(key, "jpeg", own)
             assert outputs["labels"] == right["labels"]
             assert np.allclose(outputs["scores"], right["scores"], atol=2e-4)
+
+
+@pytest.fixture
+def recipe(tmp_path):
+    return Program(tmp_path)
+
+
+def test_recipe_query_sends_files_with_texts_and_saves_masks(server, recipe, files, expected, tmp_path):
+    url = f"grpc://{server.grpc}"
+    photos = ("turned", "rgb")
+    sent = [word for name in photos for word in ("--image", str(files[name]))]
+    words = [word for text in CANDIDATES[0] for word in ("--text", text)]
+    said = json.loads(recipe("query", url, "--model", "texts_entry", *sent, *words, "--json", expect=0).stdout)
+    for name, row in zip(photos, said["rows"], strict=True):
+        assert row["labels"] == expected("texts", name, CANDIDATES[0])["labels"]
+    lines = [json.dumps({"image": str(files[name]), "texts": CANDIDATES[0]}) for name in photos]
+    (tmp_path / "samples.jsonl").write_text("\n".join(lines))
+    again = recipe("query", url, "--model", "texts_entry", "--file", "samples.jsonl", "--json", expect=0)
+    assert json.loads(again.stdout)["rows"] == said["rows"]
+    shown = recipe("query", url, "--model", "masks_entry", *sent, "--save", "masks", expect=0).stdout
+    for number, name in enumerate(photos, 1):
+        right = expected("masks", name)
+        height, width = right["mask"].shape
+        assert f"mask of {width} x {height} pixels: {', '.join(right['labels'])}" in shown
+        assert (np.asarray(Image.open(tmp_path / "masks" / f"{number}.png")) == right["mask"]).mean() > 0.999
+    shown = recipe("query", url, "--model", "objects_entry", "--image", str(files["rgb"]), expect=0).stdout
+    objects = expected("objects", "rgb")
+    for label, score in zip(objects["labels"], objects["scores"], strict=True):
+        assert f"{label}  {score:.2f}" in shown
+    refused = recipe("query", url, "--model", "masks_entry", "--image", str(files["mislabelled"]), expect=1)
+    assert "IMAGE: " in refused.stderr
+    assert "gives no masks" in recipe("query", url, "--model", "texts_entry", *sent, *words, "--save", "x").stderr
+
+
+def test_a_load_of_images_with_texts_is_measured(server, recipe, files):
+    words = ["--image", str(files["jpeg"]), "--text", "a cat", "--text", "a dog", "--duration", "1", "--warm-up", "0.2"]
+    url = f"grpc://{server.grpc}"
+    done = recipe("loadtest", url, "--model", "texts_entry", *words, "--concurrency", "4", "--with", "own", "--json")
+    figures = json.loads(done.stdout.splitlines()[-1])
+    assert figures["requests"] > 4
+    assert figures["errors"]["count"] == 0

@@ -37,6 +37,13 @@ profiles:
   - {batch: [1, 2, 4]}
 validate: {samples: samples.npz}
 """
+PHOTOS = """\
+name: photos
+model: {source: net/net.onnx, labels: [cat, dog, bird]}
+preprocess: {size: 8}
+profiles: [{batch: [1, 2, 8]}]
+validate: {samples: photos}
+"""
 SEVERAL = """\
 name: net
 model: {source: net/net.onnx}
@@ -175,6 +182,17 @@ def tensors(path: Path, *, seed: int) -> None:
     np.savez(path, x=np.random.default_rng(seed).standard_normal((4, 64)).astype("float32"))
 
 
+def _photos(place: Workplace) -> None:
+    """A network of images, and images of two classes."""
+    import image_files
+
+    place.path("net").mkdir()
+    onnx.save(image_files.network(), place.path("net/net.onnx"))
+    for label in ("cat", "dog"):
+        image_files.write_photos(place.path(f"photos/{label}"), 2, seed=len(label) + ord(label[0]))
+    place.path("r.yaml").write_text(PHOTOS)
+
+
 def _matrix(place: Workplace) -> None:
     _net(place, MATRIX)
     place.path("base.yaml").write_text(BASE)
@@ -222,6 +240,7 @@ _MAKERS: Mapping[str, Callable[[Workplace], None]] = {
     "gpu": lambda place: _net(place, GPU),
     "ampere": lambda place: _net(place, AMPERE),
     "tensors": _tensors,
+    "photos": _photos,
     "matrix": _matrix,
     "stamped": _stamped,
     "source": _source,

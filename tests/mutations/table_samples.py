@@ -7,10 +7,12 @@ from mutations.actions import (
     aged,
     append,
     as_link,
+    copy,
     mode,
     move,
     older,
     recipe,
+    remove,
     replaced,
     rewrite,
     swap_text,
@@ -20,7 +22,7 @@ from mutations.actions import (
 from mutations.mutation import Action, changes, nothing
 from mutations.projects import tensors
 
-B, T = "bert", "tensors"
+B, T, P = "bert", "tensors", "photos"
 _SAMPLES = {"reference": "inputs.samples"}
 _FILE = "samples.jsonl"
 
@@ -34,7 +36,21 @@ def _drawn(seed: int) -> Action:
     return lambda place: tensors(place.path("samples.npz"), seed=seed)
 
 
+def _photo(says: str, *action: Action, rows: str):
+    names = tuple(f"inputs.samples{f'/{name}' if name != 'names' else ''}" for name in rows.split())
+    return changes(says, P, *action, causes={"reference": names}, spreads="validate")
+
+
 TABLE = (
+    _photo("an image for another", copy("photos/cat/photo001.png", "photos/cat/photo000.png"),
+           rows="cat/photo000.png"),
+    _photo("an image more", copy("photos/cat/photo000.png", "photos/dog/new.png"), rows="names dog/new.png"),
+    _photo("an image less", remove("photos/dog/photo001.png"), rows="names dog/photo001.png"),
+    _photo("an image of another class", move("photos/dog/photo001.png", "photos/cat/other.png"),
+           rows="names cat/other.png dog/photo001.png"),
+    nothing("a text and a hidden file beside images", P, write("photos/notes.txt", ""), write("photos/cat/.x.png", "")),
+    nothing("an image touched", P, touch("photos/cat/photo000.png")),
+    nothing("the images behind a link", P, as_link("photos")),
     _anew("a line more", append(_FILE, '{"text": "a slow train"}\n')),
     _anew("the first line last", rewrite(_FILE, lambda text: "".join(text.splitlines(keepends=True)[i] for i in (1, 2,
             0)))),

@@ -50,6 +50,8 @@ LATER = {
         MINIMAL.replace("model}", "model, task: text2text-generation}") + "validate: {perplexity: {text: recipe.yaml}}",
         "3:24",
     ),
+    "named answers of a checkpoint": (MINIMAL + "postprocess: softmax", "3:14"),
+    "names of a checkpoint's classes": (MINIMAL.replace("model}", "model, labels: [a, b]}"), "2:32"),
     "remote code": (MINIMAL.replace("model}", "model, trust_remote_code: true}"), "2:43"),
 }
 
@@ -95,6 +97,7 @@ def test_a_field_of_a_later_step_is_refused(project, text, place):
         MINIMAL.replace("model}", "model, task: text-generation}") + "precision: int8\ngenerate: {max_new_tokens: 8}",
         MINIMAL.replace("model}", "model, task: text2text-generation}") + "generate: {num_beams: 1}",
         MINIMAL.replace("model}", "model, task: text-generation}") + "validate: {perplexity: {text: recipe.yaml}}",
+        MINIMAL.replace("model}", "model, task: zero-shot-image-classification, labels: [a cat, a dog]}"),
         MINIMAL + "precision: int4",
         MINIMAL + "precision: int8\nquantize: {weights_only: true}",
         MINIMAL + "quantize: {weights_only: true}",

@@ -1,5 +1,8 @@
 """The requests to a measured server: texts where a package takes texts, the model's own tensors otherwise."""
 
+import io
+import json
+
 import graphs
 import models
 import numpy as np
@@ -7,6 +10,7 @@ import pytest
 import tokenizers
 from google.protobuf.json_format import MessageToDict
 from onnx import TensorProto, helper, numpy_helper
+from PIL import Image
 
 from engine.client import failures
 from engine.client.address import Address
@@ -14,6 +18,7 @@ from engine.client.model_metadata import ModelMetadata
 from engine.errors import StepError
 from engine.kit.triton import config, repository
 from engine.kit.triton.serving import Serving
+from engine.recipe.image_input import Images
 from engine.server import measured_server
 
 
@@ -34,7 +39,7 @@ def package(out, directory, checkpoint):
     serving = Serving(model_name="m", ensemble="m_text", largest={"batch": 4, "sequence": 32})
     written = repository.write(out, serving, validated=directory, checkpoint=checkpoint)
     model = measured_server.entry(OfRepository(out), written.name, "m")
-    return model, lambda inputs: measured_server.arrays(model, inputs, out / "m_tokenizer" / "1" / "tokenizer.json")
+    return model, lambda inputs: measured_server.arrays(model, inputs, out, "m")
 
 
 def test_a_text_model_gets_as_many_texts_of_as_many_tokens(tmp_path):
@@ -86,12 +91,36 @@ def test_a_server_that_does_not_answer_the_first_request_is_told_with_its_messag
     model = ModelMetadata("m", (), ())
     x = {"x": np.ones((1, 2), np.float32)}
     with pytest.raises(StepError) as caught:
-        measured_server._prepare(Refusing(), model, None, x)
+        measured_server._prepare(Refusing(), model, None, "m", x)
     assert str(caught.value).splitlines() == [
         "the server does not answer m over grpc",
         "  unexpected shape",
         "  for input 'x'",
         "hint: is the shape within the profiles and package.triton.max_batch_size?",
     ]
-    measured_server._prepare(Refusing(), model, None, x)()
+    measured_server._prepare(Refusing(), model, None, "m", x)()
     assert [list(each) for each in sent] == [["x"]] * 3
+
+
+@pytest.mark.parametrize(("sides", "size"), [((32, 32), (480, 640)), (("height", "width"), (40, 56))])
+def test_a_model_of_images_gets_as_many_files_that_become_its_images(tmp_path, sides, size):
+    checkpoint = tmp_path / "checkpoint"
+    checkpoint.mkdir()
+    free = isinstance(sides[0], str)
+    processor = {"image_processor_type": "ViTImageProcessor", "do_resize": not free, "size": 32}
+    (checkpoint / "config.json").write_text('{"model_type": "vit", "architectures": ["ViTForImageClassification"]}')
+    (checkpoint / "preprocessor_config.json").write_text(json.dumps(processor))
+    nodes = [helper.make_node("ReduceMean", ["pixel_values"], ["logits"], axes=[2, 3], keepdims=0)]
+    pixels = ("pixel_values", graphs.FLOAT, ["batch", 3, *sides])
+    means = graphs.write(
+        tmp_path / "means", graphs.graph(nodes, [pixels], [("logits", graphs.FLOAT, ["batch", 3])], [])
+    )
+    images = Images()
+    task = "image-classification"
+    serving = Serving(model_name="m", ensemble="m_image", images=images, task=task, postprocess=False)
+    written = repository.write(tmp_path / "package", serving, validated=means, checkpoint=checkpoint)
+    model = measured_server.entry(OfRepository(tmp_path / "package"), written.name, "m")
+    inputs = {"pixel_values": np.ones((3, 3, *((40, 56) if free else sides)), np.float32)}
+    [(name, files)] = measured_server.arrays(model, inputs, tmp_path / "package", "m").items()
+    assert (model.name, name, files.shape) == ("m_image", "IMAGE", (3, 1))
+    assert {Image.open(io.BytesIO(file)).size[::-1] for [file] in files} == {size}

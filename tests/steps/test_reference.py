@@ -317,7 +317,7 @@ def test_the_key_holds_what_runs_the_original_and_the_samples_are_an_input():
     torch = Reference.for_recipe(recipe("hf:some/model", samples="file:/samples.jsonl", num_labels=2, random_head=True))
     assert set(torch.tools_used()) == {"torch", "transformers", "numpy", "safetensors", "sentencepiece", "tokenizers"}
     assert torch.facts_used() == ("cpu.isa",)
-    assert torch.sources() == {"samples": Source(uri="file:/samples.jsonl")}
+    assert torch.sources() == {"samples": Source(uri="file:/samples.jsonl", part="samples")}
     assert torch.options() == {
         "task": None,
         "num_labels": 2,

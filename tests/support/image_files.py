@@ -65,6 +65,21 @@ def write_photos(folder: Path, count: int, seed: int = 0, *, same_size: bool = F
     return paths
 
 
+def network() -> Any:
+    """Return a small ONNX model of images of 8 x 8 pixels, with three classes."""
+    from onnx import TensorProto, helper, numpy_helper
+
+    weights = np.random.default_rng(0).standard_normal((3 * 8 * 8, 3)).astype("float32")
+    graph = helper.make_graph(
+        [helper.make_node("Flatten", ["pixels"], ["flat"]), helper.make_node("MatMul", ["flat", "w"], ["logits"])],
+        "net",
+        [helper.make_tensor_value_info("pixels", TensorProto.FLOAT, ["batch", 3, 8, 8])],
+        [helper.make_tensor_value_info("logits", TensorProto.FLOAT, ["batch", 3])],
+        [numpy_helper.from_array(weights, "w")],
+    )
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
+
+
 def picture(width: int, height: int, seed: int = 0) -> Any:
     """Return an RGB picture of Pillow: waves of one colour, a patch of another, and a little noise."""
     from PIL import Image

@@ -11,6 +11,7 @@ from engine.errors import StepError
 from engine.kit.checkpoints import checkpoint as checkpoints
 from engine.kit.checkpoints import exportable, json_files, model_inputs, unbuildable
 from engine.kit.checkpoints.exportable import Exportability
+from engine.kit.reference import export_ways
 from engine.kit.reference.model_loading import quiet
 
 _FILES = ("preprocessor_config.json", "processor_config.json")
@@ -64,7 +65,7 @@ def refuse(checkpoint: Path, task: str) -> None:
     A build does not look at the table. A build tries, because a config of the user's own may work where the tiny one of
     the trial did not (docs/adr/0029).
     """
-    row = _row(checkpoint, task)
+    row = None if _is_of_images(checkpoint, task) else _row(checkpoint, task)
     if row is not None and row.verdict == "fails":
         raise StepError(
             f"{row.architecture if row.has_class else row.model_type} cannot be built for {task}",
@@ -75,7 +76,7 @@ def refuse(checkpoint: Path, task: str) -> None:
 
 def untried(checkpoint: Path, task: str) -> str | None:
     """Return why nobody knows whether the architecture can be built for a task; None where the table tells."""
-    if checkpoints.kind(checkpoint) != "transformers":
+    if checkpoints.kind(checkpoint) != "transformers" or _is_of_images(checkpoint, task):
         return None
     row = _row(checkpoint, task)
     if row is None:
@@ -94,7 +95,7 @@ def refuse_inputs(checkpoint: Path, task: str, *, tokenizer: str | None) -> None
         checkpoints.refuse_own_code(checkpoint)
     config = checkpoints.config(checkpoint)
     declared = model_inputs.declared(config)
-    if declared is not None:
+    if declared is not None and not _is_of_images(checkpoint, task):
         architecture, parameters = declared
         model_inputs.refuse_beyond_text(architecture, parameters, config, generates=tasks.generates(task))
 
@@ -105,6 +106,8 @@ def refuse_processor(checkpoint: Path, task: str) -> None:
     A model that generates text can do so without an image; a model of any other task was trained with both.
     """
     if checkpoints.kind(checkpoint) != "transformers" or not is_of_text(task) or tasks.generates(task):
+        return
+    if _is_of_images(checkpoint, task):
         return
     for name in _FILES:
         kinds = _kinds(json_files.settings(checkpoint / name))
@@ -133,6 +136,18 @@ def is_of_text(task: str) -> bool:
     """Tell whether a task is one of texts."""
     known = tasks.known(task)
     return known is not None and known.takes_texts
+
+
+def _is_of_images(checkpoint: Path, task: str) -> bool:
+    """Tell whether a model takes images for a task, or is trained beside a tower of images: no text is trained alone.
+
+    The table of trials is about tasks of texts.
+    """
+    known = tasks.known(task)
+    if known is None or checkpoints.kind(checkpoint) != "transformers":
+        return False
+    named = str(checkpoints.architecture(checkpoint))
+    return known.takes_images or (known.embeds and export_ways.gives_embeddings(checkpoints.config(checkpoint), named))
 
 
 def _row(checkpoint: Path, task: str) -> Exportability | None:

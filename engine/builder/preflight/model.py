@@ -6,7 +6,7 @@ import importlib
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,8 +21,9 @@ from engine.kit.checkpoints import checkpoint as checkpoints
 from engine.kit.checkpoints import json_files, model_files, published, sentences, unbuildable, weights
 from engine.kit.inputs import index_ranges, token_inputs
 from engine.kit.onnx import onnx_files, onnx_source
+from engine.kit.reference import image_inputs
 from engine.machine import imports
-from engine.recipe import paths
+from engine.recipe import image_input, paths
 from engine.recipe.schema import Recipe
 from engine.step import Source
 from engine.store.opening import open_store
@@ -100,6 +101,8 @@ def checked(variant: PlannedVariant, store: Path) -> CheckedVariant:
             weights.complete(source, allowed=model.weights)
             _look_at_tokenizer(source)
         facts = step.model_facts(source)
+        if is_folder and facts is not None:
+            facts = _with_axes(facts, source, subject.recipe)
     return CheckedVariant(variant, source if is_folder else None, None if is_folder else source, facts)
 
 
@@ -113,6 +116,8 @@ def look(subject: CheckedVariant) -> None:
         unbuildable.refuse_quantized(checkpoint)
     with subject.at("model", "task" if model.task else "source"):
         task = checkpoints.task(checkpoint, model.task)
+        checkpoints.refuse_other_library(checkpoint, image_input.library(subject.recipe.images))
+        checkpoints.refuse_unnamed(checkpoint, task, images=subject.recipe.images is not None)
         architecture.refuse_processor(checkpoint, task)
     with subject.at("model", "source"):
         published.refuse(checkpoint, model.task, num_labels=model.num_labels)
@@ -152,7 +157,16 @@ def _fetched(variant: PlannedVariant, store: Path) -> CheckedVariant:
     named = paths.hub_name(variant.loaded.recipe.model.source)
     if fetched is None or facts is None or not (facts.source or "").startswith(f"{named}@"):
         return CheckedVariant(variant)
-    return CheckedVariant(variant, opened.artifact_path(fetched.artifact), facts=facts)
+    checkpoint = opened.artifact_path(fetched.artifact)
+    return CheckedVariant(variant, checkpoint, facts=_with_axes(facts, checkpoint, variant.loaded.recipe))
+
+
+def _with_axes(facts: ModelFacts, checkpoint: Path, recipe: Recipe) -> ModelFacts:
+    """Return the facts with the inputs of a model of images, which depend on the recipe's task and size of images."""
+    task = tasks.known(recipe.model.task or checkpoints.own_task(checkpoint) or "")
+    if checkpoints.kind(checkpoint) != "transformers" or task is None or (task.takes_images and recipe.images is None):
+        return facts
+    return replace(facts, axes=image_inputs.axes(checkpoint, task.name, recipe.images))
 
 
 def _look_at_tokenizer(directory: Path) -> None:
@@ -223,11 +237,15 @@ def _look_at_outputs(subject: CheckedVariant, path: Path) -> None:
 
 def _look_at_named(subject: CheckedVariant, named: Postprocess, model: onnx.ModelProto) -> None:
     from engine.kit.triton.answers import by_task
+    from engine.kit.triton.answers.named import make
     from engine.kit.triton.config import Signature
 
     signature, recipe = Signature(onnx_files.inputs(model), onnx_files.outputs(model)), subject.recipe
     with subject.at("postprocess"):
-        by_task.named(named, model, signature, names=recipe.model.labels, preprocess=recipe.preprocess)
+        try:
+            make(named, model, signature, names=recipe.model.labels, preprocess=recipe.preprocess)
+        except Unfit as reason:
+            raise by_task.refusal("`postprocess`", reason) from None
 
 
 def _import_quietly() -> None:

@@ -55,9 +55,7 @@ def look_at_content(variant: PlannedVariant) -> None:
 
 def _refuse_overlap(calibration: str, validation: str, limit: int) -> None:
     """Raise StepError if samples for calibration are also samples for validation."""
-    both = overlap.shared(calibration, validation, limit)
-    if both:
-        raise StepError(overlap.what(both), both[: overlap.LISTED], overlap.HINT)
+    overlap.refuse(overlap.shared(calibration, validation, limit))
 
 
 def _look_at_text(subject: CheckedVariant, path: Path, limit: int) -> None:
@@ -91,17 +89,16 @@ def _look_at_images(subject: CheckedVariant, path: Path) -> bool:
     model = subject.recipe.model
     task = tasks.known(model.task or (subject.facts.task if subject.facts is not None else None))
     if subject.recipe.images is None and (task is not None or model.is_onnx_file):
-        raise image_samples.not_taken(_specs(subject))
-    texts = task.example if task is not None and task.takes_texts else ()
-    images = image_samples.read(path, texts)
-    classes = {} if subject.checkpoint is None else labels.numbers(subject.checkpoint)
-    numbers = []
-    for image in images:
+        raise image_samples.not_taken()
+    texts = model.labels or (task.example if task is not None and task.takes_texts else ())
+    classes = {name: number for number, name in enumerate(model.labels)}
+    classes = classes if subject.checkpoint is None else labels.numbers(subject.checkpoint)
+    numbers: list[int | str | None] = []
+    for image in image_samples.read(path, texts):
         image.refuse_unreadable()
         is_known = subject.checkpoint is not None or image.texts
-        numbers.append(image_samples.label_of(image, classes) if is_known else image.label)
-        count = len(image.texts) or _class_count(subject)
-        if isinstance(numbers[-1], int) and count > 1:
+        numbers.append(image.number(classes) if is_known else image.label)
+        if isinstance(numbers[-1], int) and (count := len(image.texts) or _class_count(subject)):
             labels.refuse_number(numbers[-1], image.name, count)
     return any(number is not None for number in numbers)
 

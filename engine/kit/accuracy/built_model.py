@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from engine import tasks
@@ -41,6 +42,7 @@ def measure(
     checkpoint: Path,
     task: str | None,
     opt: Mapping[str, int],
+    boxes_along: Mapping[str, int] = MappingProxyType({}),
     what: str = "the built model",
 ) -> AccuracyReport:
     """Return the report of `accuracy.measure` of the model in `directory`, with its size in bytes and its work.
@@ -53,7 +55,14 @@ def measure(
     runner = execution.by.runner(directory, execution, name="built", threads=1, new_tokens=new_tokens)
     by_lengths = execution.by.takes_lengths
     report = accuracy.measure(
-        runner.run, reference, checkpoint, task, what=what, takes=runner.takes, by_lengths=by_lengths
+        runner.run,
+        reference,
+        checkpoint,
+        task,
+        what=what,
+        takes=runner.takes,
+        by_lengths=by_lengths,
+        boxes_along=boxes_along,
     )
     work = None
     if runner.work is not None:

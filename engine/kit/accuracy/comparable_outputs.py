@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -60,10 +61,20 @@ class Comparable:
     divided: Mapping[str, Parts]
 
     @classmethod
-    def of(cls, cases: Sequence[Case]) -> Comparable:
-        """Return how the original's outputs of these cases, and those of a built model, become comparable."""
+    def of(cls, cases: Sequence[Case], boxes_along: Mapping[str, int] = MappingProxyType({})) -> Comparable:
+        """Return how the original's outputs of these cases, and those of a built model, become comparable.
+
+        `boxes_along` says of outputs where their boxes are; "" stands for the only output.
+        """
         masked = find_masked(cases)
-        return cls(masked, find([replace(case, outputs=clip(case.outputs, masked)) for case in cases]))
+        divided = find([replace(case, outputs=clip(case.outputs, masked)) for case in cases])
+        every = {name: output.shape for case in cases for name, output in case.outputs.items()}
+        for name, shape in every.items():
+            axis = boxes_along.get(name, boxes_along.get("") if len(every) == 1 else None)
+            if axis is not None and len(shape) == _RANK and shape[axis] > _COORDINATES:
+                numbers = tuple(range(shape[axis]))
+                divided[name] = Parts(axis, {"boxes": numbers[:_COORDINATES], "scores": numbers[_COORDINATES:]})
+        return cls(masked, divided)
 
     def outputs(self, outputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         """Return the outputs of one call in their comparable form."""

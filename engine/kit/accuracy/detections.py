@@ -42,14 +42,17 @@ class Detector:
     has_none: bool
 
     @classmethod
-    def of(cls, cases: Sequence[Case], checkpoint: Path) -> Detector | None:
-        """Return the detector whose outputs the cases have; None for another model."""
+    def of(cls, cases: Sequence[Case], checkpoint: Path | None = None) -> Detector | None:
+        """Return the detector whose outputs the cases have; None for another model.
+
+        Without the checkpoint, whose labels tell of a class that means no object, the last class is one like others.
+        """
         from engine.kit.checkpoints import labels
 
-        logits, boxes = (cases[0].outputs.get(name) for name in (LOGITS, BOXES))
+        logits, boxes = (cases[0].outputs.get(name) if cases else None for name in (LOGITS, BOXES))
         if logits is None or boxes is None or logits.ndim != _RANK or logits.shape[:2] != boxes.shape[:2]:
             return None
-        return cls(has_none=logits.shape[2] == labels.count(checkpoint) + 1)
+        return cls(has_none=checkpoint is not None and logits.shape[2] == labels.count(checkpoint) + 1)
 
     def aligned(self, original: Outputs, built: Outputs) -> dict[str, np.ndarray]:
         """Return the built model's outputs with its queries in the order of the original's.
@@ -103,11 +106,11 @@ def _lost(first: _Row, second: _Row) -> Choices:
     lost = near = 0
     for query in objects:
         label = scores[query].argmax()
-        found = (_overlaps(boxes[query], second[1]) >= _OVERLAP) & (second[0][:, label] >= _WEAKER * best[query])
+        matches = (_overlaps(boxes[query], second[1]) >= _OVERLAP) & (second[0][:, label] >= _WEAKER * best[query])
         behind = second[0].max(axis=1) - second[0][:, label]
-        if not (found & (behind == 0)).any():
+        if not (matches & (behind == 0)).any():
             lost += 1
-            near += bool((found & (behind <= _TIE)).any())
+            near += bool((matches & (behind <= _TIE)).any())
     return Choices(len(objects), lost, near)
 
 

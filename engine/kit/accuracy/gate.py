@@ -18,6 +18,7 @@ from engine.runtimes.preparation import Lowering
 from engine.step import Step, TypedReport
 
 if TYPE_CHECKING:
+    from engine.recipe.postprocessing import Boxes
     from engine.recipe.schema import PackageSection, Recipe, Triton
 
 
@@ -31,10 +32,14 @@ _UNMEASURED = {
 }
 """Why a number with a bound could not be measured."""
 _Number = TypeVar("_Number")
+_CHANNELS = {"yolov8": 1, "yolov5": 2}
+"""The layout of a detector's only output -> the axis with the numbers of a box and its scores."""
 
 
 class Bounded(Step):
     """A step with the bounds of the recipe on the accuracy of a model."""
+
+    keyed_if_set: ClassVar[tuple[str, ...]] = ("boxes_along",)
 
     task: str | None = None
     precision: Precision = "fp32"
@@ -57,6 +62,11 @@ class Bounded(Step):
     """Whether the runtime may compute a model in fp32 in a lower precision, which no recipe in fp32 means."""
     has_full_range: bool = False
     """Whether weights of dynamic int8 for a CPU have all 8 bits. Sums of their products can saturate without VNNI."""
+    boxes_along: Mapping[str, int] = {}
+    """The output that holds boxes and scores -> the axis along which they lie, the four numbers of a box first.
+
+    The name "" stands for the only output. The recipe's post-processing says it.
+    """
     opt: Mapping[str, int] = {}
     """The optimum of each axis in the first profile: the shape for which multiplications are counted."""
 
@@ -79,6 +89,7 @@ class Bounded(Step):
             weights_only=recipe.runtime.weights_only(recipe),
             lowers_fp32=recipe.runtime.lowers_fp32,
             has_full_range=lowering is Lowering.DYNAMIC and recipe.target.isa is None,
+            boxes_along=_boxes_along(recipe),
             opt=bench_inputs.optima(recipe)[0],
             **own,
         )
@@ -203,6 +214,13 @@ class Bounded(Step):
             raise refusals.too_little(misses[0], reached, work, self.precision, weights_only=self.weights_only)
 
 
+def _boxes_along(recipe: Recipe) -> dict[str, int]:
+    boxes: Boxes | None = getattr(recipe.postprocess, "boxes", None)
+    if boxes is None or boxes.layout not in _CHANNELS:
+        return {}
+    return {next(iter(boxes.outputs), ""): _CHANNELS[boxes.layout]}
+
+
 def _asks_to_join(triton: Triton) -> tuple[str, ...]:
     """Return the fields of a recipe that ask for batches of several requests, as the recipe has them."""
     most = triton.max_batch_size
@@ -222,7 +240,7 @@ class Judged(Bounded):
 
     report: ClassVar[type[TypedReport] | None] = AccuracyReport
     judged: ClassVar[tuple[str, ...]] = (
-        *(name for name in Bounded.model_fields if name not in {"task", "opt"}),
+        *(name for name in Bounded.model_fields if name not in {"task", "opt", "boxes_along"}),
         "accepts_all",
     )
 

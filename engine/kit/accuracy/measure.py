@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from engine import tasks
@@ -49,16 +50,17 @@ def measure(
     what: str,
     takes: Callable[[Mapping[str, tuple[int, ...]]], bool] = lambda _: True,
     by_lengths: bool = False,
+    boxes_along: Mapping[str, int] = MappingProxyType({}),
 ) -> AccuracyReport:
     """Run a model on the cases of the reference; return cosine, max_abs, agreement and, with labels, a metric.
 
     Where the built model gives numbers that are not finite, or an output of another size, as a detector does that finds
     one box less, the report names the cases and has no distance. The report has no `agreement` where outputs make no
     choice, such as outputs without logits, or embeddings of fewer than three texts. `what` is the built model's name in
-    the log. `takes` tells by the shapes of a case whether the model accepts the case; the report lists refused cases
-    under `outside`. With `by_lengths`, the model gets right-padded masks only, and a note counts the other cases.
-    Raises StepError where the model cannot run, accepts none of the cases, or gives an output with another number of
-    axes than the original's output.
+    the log. `boxes_along` is that of `Bounded`. `takes` tells by the shapes of a case whether the model accepts the
+    case; the report lists refused cases under `outside`. With `by_lengths`, the model gets right-padded masks only, and
+    a note counts the other cases. Raises StepError where the model cannot run, accepts none of the cases, or gives an
+    output with another number of axes than the original's output.
     """
     every = cases.load(reference)
 
@@ -77,7 +79,14 @@ def measure(
     padding = cases.padding(reference)
     takes_tensors = lambda inputs: takes(_shapes(inputs)) and fits(inputs)  # noqa: E731
     report = _measured(
-        counted, answered, answer=answer, detector=detector, padding=padding, pooling=pooling, takes=takes_tensors
+        counted,
+        answered,
+        answer=answer,
+        detector=detector,
+        boxes_along=boxes_along,
+        padding=padding,
+        pooling=pooling,
+        takes=takes_tensors,
     )
     note = f"not compared, as the runtime takes lengths of texts and no masks: {lists.counts(unasked)}"
     notes = (*report.notes, *([note] if unasked else []))
@@ -135,6 +144,7 @@ def _measured(
     *,
     answer: Answer,
     detector: Detector | None,
+    boxes_along: Mapping[str, int],
     padding: Padding | None,
     pooling: Pooling | None,
     takes: Takes,
@@ -148,7 +158,7 @@ def _measured(
     if detector is not None:
         answered = [(case, detector.aligned(case.outputs, each)) for case, each in answered]
         objects = [(case.name, detector.choices(case.outputs, each)) for case, each in answered]
-    comparable = Comparable.of([case for case, _ in answered])
+    comparable = Comparable.of([case for case, _ in answered], boxes_along)
     answered = [
         (replace(case, outputs=comparable.outputs(case.outputs)), comparable.outputs(each)) for case, each in answered
     ]

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from engine import tasks
 from engine.errors import StepError
-from engine.kit.checkpoints import exportable, json_files, sentences
+from engine.kit.checkpoints import exportable, json_files, model_inputs, sentences
 from engine.tasks import TENSORS, heads
 
 _OFFSET_POSITIONS = frozenset(
@@ -105,31 +105,37 @@ def task(checkpoint: Path, requested: str | None) -> str:
 
 
 def refuse_other_kind(checkpoint: Path, name: str) -> None:
-    """Raise StepError for a model of transformers that takes images or sound, and names no task that is supported.
+    """Raise StepError for a model of transformers that takes more than texts, and names no task that is supported.
 
     `name` is the model as transformers loads it: a directory, or a repository of the hub.
     """
     task = tasks.known(own_task(checkpoint) or "")
-    if kind(checkpoint) != "transformers" or (task is not None and task.auto_class is not None):
-        return  # a step that goes on does not read the table, which is no part of its key
     fields = config(checkpoint)
-    if inputs := exportable.beyond_text(fields):
+    supported = task is not None and task.auto_class is not None and (not task.takes_images or takes_images(fields))
+    if kind(checkpoint) != "transformers" or supported:
+        return  # a step that goes on does not read the table, which is no part of its key
+    declared = model_inputs.declared(fields) or ("", {})
+    if inputs := exportable.beyond_text(fields) or tuple(name for name in declared[1] if name in exportable.KINDS):
         kinds = [*(exportable.KINDS[each] for each in inputs), *(["texts"] if "text_config" in fields else [])]
         named = architecture(checkpoint) or fields["model_type"]
         raise StepError(
-            f"{named} takes {' and '.join(dict.fromkeys(kinds))}: models of transformers are built for texts only",
-            [_because(checkpoint), f"its inputs other than texts: {', '.join(inputs)}"],
+            f"{named} takes {' and '.join(dict.fromkeys(kinds))}, and does none of the tasks that are supported",
+            [_because(checkpoint), f"its inputs: {', '.join(inputs)}", f"supported: {', '.join(_of_transformers())}"],
             exportable.own_export(fields, name),
         )
 
 
-def refuse_unnamed(checkpoint: Path, name: str, *, images: bool) -> None:
-    """Raise StepError for a model of images where the recipe does not say that it takes images (`images`).
+def takes_images(fields: Mapping[str, Any]) -> bool:
+    """Whether a model with this config.json takes images, as far as the source of transformers tells."""
+    declared = model_inputs.declared(fields)
+    return declared is None or "pixel_values" in declared[1]
 
-    `name` is the model's task. The recipe must say so, because the key of a job needs the versions of the libraries for
-    images before the job reads the checkpoint.
+
+def refuse_unnamed(checkpoint: Path, name: str, *, images: bool) -> None:
+    """Raise StepError for a model with the task `name` where the recipe does not say that it takes images (`images`).
+
+    The key of a job needs the versions of the libraries for images before the job reads the checkpoint.
     """
-    name = heads.TIMM if kind(checkpoint) == "timm" else name
     task = tasks.known(name)
     if not images and task is not None and task.takes_images:
         raise StepError(
@@ -161,7 +167,7 @@ def own_task(checkpoint: Path) -> str | None:
     return heads.named(
         _architectures(fields),
         encoder_decoder=bool(fields.get("is_encoder_decoder")),
-        vocabulary="vocab_size" in fields,
+        vocabulary=_reads_tokens(fields),
         sentences=sentences.has_pooling(checkpoint),
     )
 
@@ -196,13 +202,13 @@ def max_sequence(checkpoint: Path) -> int | None:
 def axes(checkpoint: Path) -> dict[str, list[int | str]]:
     """Return the name of each input of a transformers or timm model -> its extents or axis names in the exported graph.
 
-    The result is {} for a transformers model whose config.json has no `vocab_size`, because only the loaded model tells
-    its inputs.
+    The result is {} for a transformers model whose config.json has no `vocab_size` of a model of texts:
+    `kit/reference/image_inputs.axes` tells the inputs of a model of images.
     """
     fields = config(checkpoint)
     if kind(checkpoint) == "timm":
         return {IMAGES: ["batch", *timm_config(checkpoint).get("input_size", [3, "height", "width"])]}
-    if "vocab_size" not in fields:
+    if not _reads_tokens(fields):
         return {}
     types = fields.get("type_vocab_size", 2 if fields.get("model_type") in _TWO_TYPES else 0)
     if not _gives_token_types(checkpoint):
@@ -227,6 +233,11 @@ def tokenizer_file(checkpoint: Path) -> Path | None:
 def has_tokenizer(checkpoint: Path) -> bool:
     """Tell whether a directory has files from which transformers may make a tokenizer."""
     return any((checkpoint / name).is_file() for name in (TOKENIZER, *_TOKENIZERS))
+
+
+def _reads_tokens(fields: Mapping[str, Any]) -> bool:
+    """Whether config.json is that of a model of texts; the `vocab_size` of BEiT, say, counts kinds of patches."""
+    return "vocab_size" in fields and "image_size" not in fields
 
 
 def _gives_token_types(checkpoint: Path) -> bool:
@@ -293,8 +304,10 @@ def _possible_task(checkpoint: Path) -> str:
     if model_type not in exportable.rows():
         return "say `task:` under `model:` in the recipe"
     works, headless = exportable.tasks_of(model_type), exportable.headless(model_type)
-    if not works:
+    if not works and architecture(checkpoint) is not None:
         return exportable.own_export(config(checkpoint), str(checkpoint))
+    if not works:
+        return "say `task:` under `model:` in the recipe"
     behind = ", or the task of the model's head" if headless else ""
     return f"say `task: {' or '.join(headless or works)}` under `model:`{behind}"
 

@@ -8,8 +8,7 @@ import io
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-MOST_PIXELS = 50_000_000
-"""The most pixels of an image that are decoded, and to which an image is scaled."""
+MOST_PIXELS = 50_000_000  # of an image that is decoded, and of one that an image is scaled to
 
 
 class Preparation:
@@ -41,44 +40,40 @@ class Preparation:
     def tensors(self, files: Sequence[bytes]) -> dict[str, Any]:
         """Return the input tensors for a batch of image files.
 
-        - `output`, [rows, channels, height, width] or [rows, height, width, channels].
-        - `mask`, int64 [rows, height, width].
-        - `image_sizes`, int64 [rows, 2]: height and width of each upright file.
-
-        Raises ValueError for bytes that are no image, for an image that is too large, and for images that become
-        tensors of different shapes, or of another shape than the model takes.
+        `output` has the shape [rows, channels, height, width] or [rows, height, width, channels]; `mask`, int64, [rows,
+        height, width]; `image_sizes`, int64, [rows, 2]: height and width of each upright file. Raises ValueError for
+        bytes that are no image, an image that is too large, and images whose tensors do not fit together or the model.
         """
         import numpy as np
 
-        decoded = [self.decoded(file) for file in files]
-        images = [np.atleast_3d(np.asarray(self.cropped(self.resized(each)))) for each in decoded]
-        height, width = self._shape({image.shape[:2] for image in images})
+        images, sizes = [], []
+        for image in map(self.decoded, files):  # one at a time: a large file needs memory only until it is resized
+            sizes.append((image.height, image.width))
+            images.append(np.atleast_3d(np.asarray(self.cropped(self.resized(image)))))
+        height, width = self._shape({pixels.shape[:2] for pixels in images})
         output = np.zeros((len(images), len(self.channels), height, width), self.values.dtype)
         mask = np.zeros((len(images), height, width), np.int64)
-        for row, image in enumerate(images):
-            tall, wide = image.shape[:2]
+        for row, pixels in enumerate(images):
+            tall, wide = pixels.shape[:2]
             mask[row, :tall, :wide] = 1
             for channel, own in enumerate(self.channels):
-                output[row, channel, :tall, :wide] = self.values[channel][image[..., own]]
+                output[row, channel, :tall, :wide] = self.values[channel][pixels[..., own]]
         if self.settings["last"]:
             output = np.ascontiguousarray(output.transpose(0, 2, 3, 1))
         tensors = {self.settings["output"]: output}
         if self.settings["mask"]:
             tensors[self.settings["mask"]] = mask
         if self.settings["sizes"]:
-            tensors["image_sizes"] = np.array([(each.height, each.width) for each in decoded], np.int64).reshape(-1, 2)
+            tensors["image_sizes"] = np.array(sizes, np.int64).reshape(-1, 2)
         return tensors
 
     def decoded(self, file: bytes) -> Any:
-        """Return a file's image in Pillow's mode `mode`. Raises ValueError for bytes that Pillow cannot read as one.
-
-        Of an animation it is the first frame. The size is read from the file's header, before anything is decoded.
-        """
+        """Return a file's image, of an animation the first, in Pillow's mode `mode`. Raises ValueError for no image."""
         from PIL import Image, ImageOps, UnidentifiedImageError
 
         try:
             image: Any = Image.open(io.BytesIO(file), formats=self.formats)
-            self._refuse_large(image.width, image.height)
+            self._refuse_large(image.width, image.height)  # as the header says: nothing is decoded yet
             if self.settings["upright"]:
                 ImageOps.exif_transpose(image, in_place=True)
             image.load()
@@ -86,30 +81,23 @@ class Preparation:
         except UnfitError:
             raise
         except UnidentifiedImageError as error:  # Pillow's message has an address in memory
-            raise UnfitError(f"{len(file)} bytes that are no image that Pillow can read") from error
-        except (Image.DecompressionBombError, Image.DecompressionBombWarning) as error:
-            raise UnfitError(f"an image of more than {self.most} pixels") from error
+            raise UnfitError(f"IMAGE: {len(file)} bytes that are no image that Pillow can read") from error
         except Exception as error:
-            raise UnfitError(f"{type(error).__name__}: {(str(error).splitlines() or [''])[0]}") from error
+            raise UnfitError(f"IMAGE: {type(error).__name__}: {(str(error).splitlines() or [''])[0]}") from error
 
     def resized(self, image: Any) -> Any:
-        """Return the image in the size that `resize` says. Raises ValueError for a size of no pixel, or of too many.
+        """Return the image in the size of `resize`. Raises ValueError for a size of no pixel, or of too many.
 
-        `resize` has one of these forms:
-        - {height, width}: this size; with `multiple`, each side becomes a multiple, and with `keep_aspect` both sides
-          are scaled alike, as little as possible.
-        - {shortest_edge}: the shorter side has this size; with `longest_edge`, the longer side has at most that size,
-          and with `multiple` both sides are cut to multiples.
-        - {max_height, max_width}: the largest size within these that keeps the ratio of the sides, rounded down.
-        - {cover: [height, width]}, {inside: [height, width]}: the ratio of the sides stays, and the image covers that
-          size, or lies inside of it; rounded.
+        - {height, width}; or {max_height, max_width}: within these, the ratio of the sides kept, and rounded down.
+        - {shortest_edge}; with `longest_edge`, the longer side has at most that size; with `multiple`, sides are cut.
+        - {cover: [height, width]}, {inside: [height, width]}: covers this size, or lies inside of it; rounded.
         """
         how = self.settings["resize"]
         height, width = (image.height, image.width) if how is None else _target(how, image.height, image.width)
         if (width, height) == image.size:
             return image
         if min(width, height) < 1:
-            raise UnfitError(f"{image.width} x {image.height} pixels, of which {width} x {height} would be left")
+            raise UnfitError(f"IMAGE: {image.width} x {image.height} pixels would become {width} x {height}")
         self._refuse_large(width, height)
         return image.resize((width, height), self.settings["resample"])
 
@@ -136,33 +124,28 @@ class Preparation:
         height, width = (max(sides, default=0) for sides in ([shape[axis] for shape in shapes] for axis in (0, 1)))
         if pad is None and len(shapes) > 1:
             listed = ", ".join(sorted(f"{wide} x {tall}" for tall, wide in shapes))
-            raise UnfitError(f"images of one request become tensors of one size, and these become {listed} pixels")
+            raise UnfitError(f"IMAGE: files of one request become tensors of one size, and these {listed} pixels")
         if isinstance(pad, list):
             fixed, (height, width) = pad, (max(height, pad[0]), max(width, pad[1]))
         if fixed[0] not in (None, height) or fixed[1] not in (None, width):
             tall, wide = (side or "any" for side in fixed)
-            raise UnfitError(f"it becomes {width} x {height} pixels, and the model takes {wide} x {tall}")
+            raise UnfitError(f"IMAGE: it becomes {width} x {height} pixels, and the model takes {wide} x {tall}")
         return height, width
 
     def _refuse_large(self, width: int, height: int) -> None:
         if width * height > self.most:
-            raise UnfitError(f"{width} x {height} pixels; at most {self.most} pixels are taken")
+            raise UnfitError(f"IMAGE: {width} x {height} pixels; at most {self.most} pixels are taken")
 
 
 class UnfitError(ValueError):
     """A file that cannot become a model's input, in one sentence."""
 
-    def __init__(self, what: str) -> None:
-        super().__init__(f"IMAGE: {what}")
-
 
 def _values(settings: Mapping[str, Any], channels: int) -> Any:
-    """Return what each of the 256 values of a pixel becomes, [channels, 256].
-
-    Rescaling computes in 64 bits and normalizing in 32, as transformers does: a table gives the same bits, faster.
-    """
+    """Return what each of the 256 values of a pixel becomes, [channels, 256]: a table is faster, and has all bits."""
     import numpy as np
 
+    # transformers rescales in 64 bits and normalizes in 32
     values: Any = np.tile(np.arange(256), (channels, 1))
     if settings["scale"] is not None:
         values = (values.astype(np.float64) * settings["scale"]).astype(np.float32)
@@ -181,19 +164,8 @@ def _target(how: Mapping[str, Any], height: int, width: int) -> tuple[int, int]:
     if "max_height" in how:
         scale = min(how["max_height"] / height, how["max_width"] / width)
         return int(height * scale), int(width * scale)
-    if "shortest_edge" in how:
-        return _by_edges(how, height, width)
-    if "multiple" not in how:
+    if "height" in how:
         return how["height"], how["width"]
-    scales = [how["height"] / height, how["width"] / width]
-    if how["keep_aspect"]:
-        scales = [min(scales, key=lambda scale: abs(1 - scale))] * 2
-    tall, wide = (round(scale * side / how["multiple"]) for scale, side in zip(scales, (height, width), strict=True))
-    return tall * how["multiple"], wide * how["multiple"]
-
-
-def _by_edges(how: Mapping[str, Any], height: int, width: int) -> tuple[int, int]:
-    """Return the height and width where the shorter side has a given size, and the longer at most another."""
     short, longest, multiple = how["shortest_edge"], how.get("longest_edge"), how.get("multiple", 1)
     exact: float = short
     if longest is not None and max(height, width) / min(height, width) * short > longest:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -27,12 +28,8 @@ def _row(
     }  # fmt: skip
 
 
-_LONGEST = 1333
-"""The longest side where the file of a detector names its size by one number, and no `max_size`."""
-_DETR = _row(
-    _BILINEAR, _IMAGENET, {"shortest_edge": 800, "longest_edge": _LONGEST}, square=False, do_pad=True,
-    never=("do_center_crop",),
-)  # fmt: skip
+_EDGES = {"shortest_edge": 800, "longest_edge": 1333}
+_DETR = _row(_BILINEAR, _IMAGENET, _EDGES, square=False, do_pad=True, never=("do_center_crop",))
 DEFAULTS: Mapping[str, dict[str, Any]] = {
     "ViT": _row(_BILINEAR, _HALF, 224),
     "DeiT": _row(_BICUBIC, _HALF, 256, crop=224),
@@ -55,46 +52,29 @@ DEFAULTS: Mapping[str, dict[str, Any]] = {
     "Pvt": _row(_BICUBIC, _IMAGENET, 224),
     "Segformer": _row(_BILINEAR, _IMAGENET, 512, never=("do_center_crop", "do_pad")),
     "DPT": _row(_BICUBIC, _HALF, 384, ensure_multiple_of=1, keep_aspect_ratio=False, never=("do_center_crop",)),
-    "Detr": _DETR,
-    "ConditionalDetr": _DETR,
-    "DeformableDetr": _DETR,
-    "Yolos": _DETR,
+    **dict.fromkeys(("Detr", "ConditionalDetr", "DeformableDetr", "Yolos"), _DETR),
     "RTDetr": {**_DETR, "size": {"height": 640, "width": 640}, "do_normalize": False, "do_pad": False},
 }
 """Name of a class without `ImageProcessor` -> its defaults."""
-_NEEDS = {
-    "do_resize": ("size", "resample", "crop_pct"), "do_center_crop": ("crop_size",), "do_rescale": ("rescale_factor",),
-    "do_normalize": ("image_mean", "image_std"),
-}  # fmt: skip
-"""A step -> the fields without which nobody can do it."""
 _SIZES = ({"height", "width"}, {"shortest_edge"}, {"shortest_edge", "longest_edge"}, {"max_height", "max_width"})
 _DETECTORS = ("Detr", "ConditionalDetr", "DeformableDetr", "Yolos", "RTDetr")
-_WARPS_FROM = 384
-"""The size from which on ConvNeXt's processor warps images; below, it crops them."""
+_WARPS_FROM = 384  # ConvNeXt's processor warps images to this size and larger ones, and crops for smaller ones
 
 
 def name_of(file: Mapping[str, Any]) -> str:
     """Return the class that a preprocessor_config.json names, without suffixes; "" where it names none."""
     named = str(file.get("image_processor_type") or file.get("feature_extractor_type") or "")
-    return (
-        named.removesuffix("Fast").removesuffix("Pil").removesuffix("ImageProcessor").removesuffix("FeatureExtractor")
-    )
+    return re.sub("(ImageProcessor|FeatureExtractor)(Pil|Fast)?$", "", named)
 
 
 def settings(name: str, file: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings of `Preparation` that do what a class does with a checkpoint's file.
-
-    Raises StepError for a class that is not in `DEFAULTS`, and for values with which it does nothing known.
-    """
+    """Return what a class does with a checkpoint's file. Raises StepError where `Preparation` cannot do the same."""
     if name not in DEFAULTS:
         raise unknown(f"its image processor is {name}ImageProcessor" if name else "no file names its image processor")
     own = {field: file.get(field, usual) for field, usual in DEFAULTS[name].items()}
     own |= dict.fromkeys(DEFAULTS[name]["never"])
-    for step, fields in _NEEDS.items():
-        if own[step] and (null := [field for field in fields if own.get(field, 0) is None]):
-            raise unknown(f"{step} is true, and {null[0]} is null")
     if DEFAULTS[name] is _DETR and isinstance(own["size"], int):
-        own["size"] = {"shortest_edge": own["size"], "longest_edge": file.get("max_size", _LONGEST)}
+        own["size"] = {"shortest_edge": own["size"], "longest_edge": file.get("max_size", _EDGES["longest_edge"])}
     size = _size(own["size"], square=own["default_to_square"]) if own["do_resize"] else {}
     resize = _resize(name, own, size) if size else None
     crop = _sides(own["crop_size"]) if own["do_center_crop"] else None
@@ -121,10 +101,9 @@ def _resize(name: str, own: Mapping[str, Any], size: dict[str, int]) -> dict[str
         return {"shortest_edge": tall} if tall == wide else {"height": tall, "width": wide}
     if name == "Levit" and edge:
         return {"shortest_edge": int(256 / 224 * edge)}
-    if name == "DPT" and sides and not own["do_pad"]:
-        multiple, ratio = own["ensure_multiple_of"], own["keep_aspect_ratio"]
-        is_plain = not ratio and not any(side % multiple for side in sides)
-        return size if is_plain else {**size, "multiple": multiple, "keep_aspect": ratio}
+    is_plain = sides and not own["do_pad"] and not own.get("keep_aspect_ratio")
+    if name == "DPT" and is_plain and not any(side % own["ensure_multiple_of"] for side in sides):
+        return size
     if name in ("ConvNext", "PoolFormer", "DPT") or (name in _DETECTORS and set(size) == {"shortest_edge"}):
         raise unknown(f"{name}ImageProcessor with {', '.join(f'{field} {value}' for field, value in own.items())}")
     return {**size, "multiple": 16} if name == "Yolos" and "longest_edge" in size else size
@@ -153,6 +132,5 @@ def unknown(fact: str) -> StepError:
     return StepError(
         "recipe does not know how this model's images are prepared",
         [fact, f"image processors that are known: {', '.join(DEFAULTS)}"],
-        "preprocess: {size: ..., mean: [...], std: [...]} in the recipe says it, or postprocess and tokenizer: false "
-        "under package.triton for a model that takes tensors",
+        "preprocess: {size: ..., mean: [...], std: [...]}; or tokenizer: false under package.triton: it takes tensors",
     )

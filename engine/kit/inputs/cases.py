@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import mmap
+import os
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -36,9 +36,8 @@ _PADDING = "padding.json"
 _LARGE = 1 << 16
 """The number of bytes from which `Spill` moves a tensor to a file."""
 _SEGMENT = 1 << 26
-"""The least number of bytes that `Spill` maps at once: each mapping needs an open file."""
+"""The bytes that `Spill` maps at once: each mapping needs an open file."""
 _ALIGNED = 64
-"""Where a tensor begins in a file: at a multiple of this number of bytes, as in memory."""
 _LEAST = 1e-6
 """The least number by which a difference of outputs is divided to become relative."""
 _ROUNDING = 1e-3
@@ -108,40 +107,31 @@ class Spill:
     def __init__(self, file: IO[bytes]) -> None:
         self._file = file
         self._segments: list[np.ndarray] = []
-        self._begin = self._end = 0
-        """Where the last segment begins in the file, and where its next tensor goes."""
+        self._free: Any = ()
+        """The unused end of the last segment."""
 
     def keep(self, case: Case) -> Case:
         """Return the case with its large tensors in the file, which is mapped where code reads them."""
-        mapped: dict[int, np.ndarray] = {}
-
-        def kept(tensors: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-            for array in tensors.values():
-                if id(array) not in mapped:
-                    mapped[id(array)] = self._mapped(array)
-            return {name: mapped[id(array)] for name, array in tensors.items()}
-
-        own = case.own_inputs and kept(case.own_inputs)
-        return replace(case, inputs=kept(case.inputs), outputs=kept(case.outputs), own_inputs=own)
+        inputs, outputs = (
+            {name: self._mapped(array) for name, array in tensors.items()} for tensors in (case.inputs, case.outputs)
+        )
+        return replace(case, inputs=inputs, outputs=outputs)
 
     def _mapped(self, array: np.ndarray) -> np.ndarray:
-        """Return an array, which is mapped from the file if it is large and not mapped yet."""
         import numpy as np
 
-        if array.nbytes < _LARGE or any(np.may_share_memory(array, segment) for segment in self._segments):
+        if array.nbytes < _LARGE or any(np.may_share_memory(array, each) for each in self._segments):
             return array
-        if not self._segments or self._end + array.nbytes > self._begin + len(self._segments[-1]):
-            self._begin = self._end = -(-self._end // mmap.ALLOCATIONGRANULARITY) * mmap.ALLOCATIONGRANULARITY
-            size = max(_SEGMENT, array.nbytes)
-            self._file.truncate(self._begin + size)
-            # Writable for PyTorch, which warns of any other array; nobody writes, and the file would stay as it is.
-            self._segments.append(np.memmap(self._file.name, np.uint8, "c", self._begin, (size,)))
-        start = self._end - self._begin
-        self._file.seek(self._end)  # a full disk is an error here, and would be a dead process in a mapping
-        self._file.write(np.ascontiguousarray(array).data)
-        self._file.flush()
-        self._end += -(-array.nbytes // _ALIGNED) * _ALIGNED
-        return self._segments[-1][start : start + array.nbytes].view(array.dtype).reshape(array.shape)
+        size = -(-array.nbytes // _ALIGNED) * _ALIGNED
+        if size > len(self._free):
+            begin, length = os.fstat(self._file.fileno()).st_size, -(-size // _SEGMENT) * _SEGMENT
+            os.posix_fallocate(self._file.fileno(), begin, length)  # on a full disk an error; a mapping would crash
+            self._segments.append(np.memmap(self._file, np.uint8, "r+", begin, (length,)))
+            self._free = self._segments[-1]
+        kept = np.asarray(self._free[: array.nbytes]).view(array.dtype).reshape(array.shape)
+        self._free = self._free[size:]
+        kept[...] = array
+        return kept
 
 
 def load(directory: Path) -> list[Case]:

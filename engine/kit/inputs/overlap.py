@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Sequence
 from functools import cache
 from itertools import islice
 from pathlib import Path
@@ -12,7 +12,6 @@ from engine import digest
 from engine.errors import StepError
 from engine.kit.inputs import image_samples
 from engine.kit.inputs.cases import LABEL
-from engine.kit.inputs.image_samples import SampleImage
 
 _LARGEST = 64 << 20
 """The largest size in bytes of a file of samples that `recipe check` reads.
@@ -27,9 +26,17 @@ HINT = "a model that is validated on what it was calibrated on looks better than
 """The hint of an error for samples in both files."""
 
 
-def what(both: Sequence[str]) -> str:
-    """Return the text of an error for samples that are in both files."""
-    return f"{len(both)} of the samples in calibrate.samples are also in validate.samples"
+def refuse(both: Sequence[str]) -> None:
+    """Raise StepError if samples are in both files."""
+    if both:
+        what = f"{len(both)} of the samples in calibrate.samples are also in validate.samples"
+        raise StepError(what, both[:LISTED], HINT)
+
+
+def images(path: Path, limit: int | None, known: Collection[str | None]) -> list[str]:
+    """Return the names of those of the first `limit` images whose files have one of the known digests."""
+    every = image_samples.read(path)[:limit]
+    return [image.name for image in every if image.path is not None and digest.of_file(image.path) in known]
 
 
 @cache
@@ -45,7 +52,8 @@ def shared(calibrated: str, validated: str, limit: int) -> tuple[str, ...]:
         return ()
     try:
         if image_samples.are_images(ours) and image_samples.are_images(theirs):
-            return tuple(_same_images(image_samples.read(ours)[:limit], image_samples.read(theirs)))
+            paths = (image.path for image in image_samples.read(theirs) if image.path is not None)
+            return tuple(images(ours, limit, set(map(digest.of_file, paths))))
         validation = {sample for _, sample in _samples(theirs)}
         calibration = islice(_samples(ours), limit)
         return tuple(f"line {number}: {sample}" for number, sample in calibration if sample in validation)
@@ -58,17 +66,6 @@ def _file(uri: str) -> Path | None:
     if not uri.startswith("file:") or not path.exists() or path.suffix == ".npz":
         return None
     return path if path.is_dir() or path.stat().st_size <= _LARGEST else None
-
-
-def _same_images(ours: Sequence[SampleImage], theirs: Sequence[SampleImage]) -> Iterator[str]:
-    """Yield the names of those of our images whose content is that of another; only files of one size are read."""
-    by_size: dict[int, list[Path]] = {}
-    for path in (image.path for image in theirs if image.path is not None):
-        by_size.setdefault(path.stat().st_size, []).append(path)
-    for image in ours:
-        others = by_size.get(image.path.stat().st_size) if image.path is not None else None
-        if image.path is not None and others and digest.of_file(image.path) in map(digest.of_file, others):
-            yield image.name
 
 
 def _samples(path: Path) -> list[tuple[int, str]]:

@@ -109,14 +109,6 @@ def fields_of(path: Path, number: int, line: str) -> dict[str, Any]:
     return fields
 
 
-def label(where: str, fields: Mapping[str, Any]) -> int | str | None:
-    """Return the label of a line. Raises StepError for one that is neither a number nor a name."""
-    value = fields.get(LABEL)
-    if isinstance(value, bool) or not isinstance(value, int | str | None):
-        raise StepError(f"{where} has a label that is neither a number nor a name", [repr(value)])
-    return value
-
-
 def _content(path: Path, most_bytes: int | None) -> bytes:
     """Return the bytes of a file; with `most_bytes`, of a longer file only the whole lines at its start."""
     with path.open("rb") as file:
@@ -198,7 +190,10 @@ def _text(path: Path, number: int, line: str) -> SampleText:
         raise StepError(f"{where} has no usable text", [*facts, line[:80]], _FORMS)
     if any(has_surrogates(fields.get(field) or "") for field in (first, second)):
         raise StepError(f"{where} holds half a character: a lone surrogate such as \\ud800", [line[:80]])
-    return SampleText(f"line {number}", fields[first], fields.get(second), label(where, fields))
+    label = fields.get(LABEL)
+    if isinstance(label, bool) or not isinstance(label, int | str | None):
+        raise StepError(f"{where} has a label that is neither a number nor a name", [repr(label)])
+    return SampleText(f"line {number}", fields[first], fields.get(second), label)
 
 
 def label_of(text: SampleText, classes: Mapping[str, int]) -> int | None:

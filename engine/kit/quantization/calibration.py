@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from engine import digest, tasks
 from engine.errors import StepError
 from engine.kit.checkpoints import checkpoint as checkpoints
 from engine.kit.inputs import cases, image_samples, index_ranges, overlap, random_inputs, samples, token_rows
@@ -18,7 +17,6 @@ from engine.kit.onnx.onnx_files import Input
 from engine.kit.quantization import keep_in
 from engine.kit.quantization.keep_in import NamedLayers
 from engine.kit.reference import batches, image_cases, reference_cases
-from engine.kit.reference.image_cases import ImageInputs
 from engine.kit.reference.original_model import Original
 from engine.recipe.image_input import Images
 from engine.recipe.shape_values import Values
@@ -32,10 +30,8 @@ if TYPE_CHECKING:
 
 _SEED = 1921
 """The seed of random inputs for calibration. Random inputs for validation are drawn with a different seed."""
-_SETS = 4
-"""The number of sets of built-in images on which a model without samples is calibrated."""
-_IF_SET = ("shape_values", "images", "preprocess", "labels", "keep_in")
-"""The options that are rows of a key only where the recipe has them."""
+_DRAWN = 32
+"""The number of drawn images on which a model without samples is calibrated."""
 _FEW = 32
 """Upper limit of the number of cases on which half precision is tried, because every try runs all of these cases."""
 _SHOWN = 60
@@ -78,6 +74,7 @@ class Calibrated(Step):
         return cls(
             images=images,
             preprocess={} if images is None else recipe.preprocess,
+            labels=() if images is None else recipe.model.labels,
             samples=None if calibrate is None else Source(uri=calibrate.samples, part="samples"),
             own_texts=draws and recipe.validation.samples is not None,
             limit=None if calibrate is None else calibrate.limit,
@@ -87,8 +84,9 @@ class Calibrated(Step):
         )
 
     def options(self) -> Mapping[str, Any]:
-        """Return the options that are rows of the key; those in `_IF_SET` only where the recipe has them."""
-        absent = {name for name in _IF_SET if not getattr(self, name)}
+        """Return the options that are rows of the key; some only where the recipe has them."""
+        some = ("shape_values", "images", "preprocess", "labels", "keep_in")
+        absent = {name for name in some if not getattr(self, name)}
         return {name: each for name, each in super().options().items() if name not in absent}
 
     def kept(self, original: Path | None, *precisions: str) -> NamedLayers:
@@ -113,11 +111,12 @@ class Calibrated(Step):
         """
         model = onnx_files.load_graph(graph)
         inputs = onnx_files.inputs(model)
-        images = None
-        if self.images is not None and checkpoint is not None:
-            images = ImageInputs.of(checkpoint, inputs, self.preprocess)
-        if images is not None and checkpoint is not None and (samples is None or image_samples.are_images(samples)):
-            return self._of_images(images, checkpoint, samples)
+        images = checkpoint and image_cases.maker(self.images, checkpoint, inputs, self.preprocess, samples)
+        if images and checkpoint is not None:
+            if samples is None:
+                print("no samples to calibrate on (`calibrate` in the recipe): drawn images instead")
+            options: dict[str, Any] = {"limit": self.limit, "count": _DRAWN, "seed": _SEED}
+            return [*image_cases.of_samples(images, samples, checkpoint, texts=self.labels, **options)]
         if samples is not None and checkpoint is not None:
             return from_file(samples, checkpoint, inputs, limit=self.limit)
         texts = of_our_own(checkpoint, inputs) if checkpoint is not None and self.own_texts else []
@@ -125,17 +124,6 @@ class Calibrated(Step):
         print(f"no samples to calibrate on (`calibrate` in the recipe): {instead} instead")
         longest = None if checkpoint is None else checkpoints.max_sequence(checkpoint)
         return texts or drawn(model, self.profiles, self.shape_values, longest=longest)
-
-    def _of_images(self, maker: ImageInputs, checkpoint: Path, path: Path | None) -> list[Case]:
-        """Return the first `limit` images of samples; without samples, images that validation does not have."""
-        texts = self.labels or tasks.find(checkpoints.task(checkpoint, None)).example
-        if path is not None:
-            chosen = image_cases.samples_of(maker, path, texts)[: self.limit]
-        else:
-            print("no samples to calibrate on (`calibrate` in the recipe): built-in images instead")
-            seeds = range(_SEED, _SEED + _SETS)
-            chosen = [each for seed in seeds for each in image_cases.samples_of(maker, None, texts, seed=seed)]
-        return image_cases.of_samples(maker, chosen, checkpoint, self.labels)
 
 
 def from_file(path: Path, checkpoint: Path, inputs: Mapping[str, Input], *, limit: int | None) -> list[Case]:
@@ -205,17 +193,12 @@ def refuse_overlap(
 ) -> None:
     """Raise StepError where the samples for calibration and the cases of the reference have a sample in common."""
     if image_samples.are_images(path):
-        files = {case.file for case in cases.load(reference)}
-        images = image_samples.read(path)[:limit]
-        same = [image.name for image in images if digest.of_bytes(image.content()) in files]
-        if same:
-            raise StepError(overlap.what(same), same[: overlap.LISTED], overlap.HINT)
+        overlap.refuse(overlap.images(path, limit, {case.file for case in cases.load(reference)}))
         return
     validated = {_identity(case) for case in cases.load(reference)}
     calibrated = samples.read(path, checkpoint, inputs)[:limit]
     both = [f"{case.name}: {case.text[:_SHOWN]!r}" for case in calibrated if _identity(case) in validated]
-    if both:
-        raise StepError(overlap.what(both), both[: overlap.LISTED], overlap.HINT)
+    overlap.refuse(both)
 
 
 def _apart(every: Sequence[Case]) -> list[Case]:

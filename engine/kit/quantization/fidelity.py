@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Generic, TypeAlias, TypeVar
 
 from engine.kit.accuracy import comparable_outputs, comparison, outputs
+from engine.kit.accuracy.detections import Detector
 from engine.kit.inputs.cases import Case
 from engine.kit.quantization.report import QdqTry, Spread
 from engine.runtimes.onnxruntime import session as ort
@@ -70,16 +71,22 @@ def _run(model: Model, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray
 def measure(truth: Sequence[Case], model: Model) -> Fidelity:
     """Return how near the outputs of a model come to the outputs stored in the cases.
 
-    The outputs are compared as a whole, without pooling; boxes and scores in one output are compared apart. A case
-    whose outputs are nearly zero or a single number has no cosine; where no case has a cosine, the cosine is 1.
+    The outputs are compared as a whole, without pooling; boxes and scores in one output are compared apart, and
+    queries of a detector in the original's order. A case whose outputs are nearly zero or a single number has no
+    cosine; where no case has a cosine, the cosine is 1.
     """
+    detector = Detector.of(truth)
+    originals = [case.outputs for case in truth]
     divided = comparable_outputs.find(truth, columns=False)
     truth = comparable_outputs.split_cases(truth, divided)
     usual = outputs.usual(truth, pooling=None)
     cosines: list[float] = []
     relative = 0.0
-    for case in truth:
-        answers = comparable_outputs.split(_run(model, case.inputs), divided)
+    for case, original in zip(truth, originals, strict=True):
+        answers = _run(model, case.inputs)
+        answers = comparable_outputs.split(
+            answers if detector is None else detector.aligned(original, answers), divided
+        )
         distance = comparison.distance(case, answers, pooling=None, usual=usual)
         if distance is None:
             cosines.append(_NOT_FINITE)

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 _ROWS = 8
 """The largest number of samples in a batch."""
+_PADDED = ("pixel_values", "pixel_mask")
+"""The inputs of a model that takes images of different sizes in one batch."""
 _BATCHES = 2
 """The largest number of batches."""
 _LONGEST = 512
@@ -44,7 +46,7 @@ def of_texts(
         return
     yield from masked(cases, specs, pad=pad, limits=limits, prefix=prefix)
     rows = _rows(cases)
-    groups = list(grouped(len(rows), limits))
+    groups = list(_groups(len(rows), limits))
     joined = [
         token_rows.batch([rows[index] for index in group], pad=pad, side=side, length=limits.sequence[0])
         for group in groups
@@ -117,20 +119,22 @@ def _own(case: Case) -> np.ndarray:
 def of_tensors(cases: Sequence[Case], specs: Mapping[str, Input]) -> Iterator[Case]:
     """Yield batches of samples of equal shape, for a model with a dynamic first axis.
 
-    Inputs without a dynamic first axis, such as a sampling rate, are equal for all samples of a batch. Where no two
-    samples can stand in one batch, the first sample stands in a batch twice.
+    Inputs without a dynamic first axis, such as a sampling rate, are equal for all samples of a batch. Images of a model
+    that takes a mask of their padding may have different sizes. Where no two samples can stand in one batch, the first
+    sample stands in a batch twice.
     """
     batched = _batched(specs)
+    padded = _PADDED if set(_PADDED) <= batched else ()
     same: dict[object, list[Case]] = {}
     for case in cases:
         if {case.inputs[name].shape[:1] for name in batched} == {(1,)}:
-            same.setdefault(_shapes(case, batched), []).append(case)
+            same.setdefault(_shapes(case, batched, padded), []).append(case)
     several = [alike for alike in same.values() if len(alike) > 1] or list(same.values())[:1]
-    groups = [[alike[index] for index in group] for alike in several for group in grouped(len(alike), RowLimits())]
+    groups = [[alike[index] for index in group] for alike in several for group in _groups(len(alike), RowLimits())]
     for number, chosen in enumerate(groups, 1):
         names = ", ".join(case.name for case in chosen)
-        inputs = _joined(chosen, batched)
-        yield replace(chosen[0], name=f"batch {number}", text=names, kind="batched", inputs=inputs, label=None)
+        inputs = _joined(chosen, batched, padded)
+        yield Case(f"batch {number}", names, "batched", inputs, {})
 
 
 def alone(cases: Sequence[Case], specs: Mapping[str, Input], profiles: Sequence[Profile]) -> Iterator[Case]:
@@ -151,7 +155,7 @@ def _batched(specs: Mapping[str, Input]) -> set[str]:
     return {name for name, spec in specs.items() if spec.shape and isinstance(spec.shape[0], str)}
 
 
-def grouped(count: int, limits: RowLimits) -> Iterator[list[int]]:
+def _groups(count: int, limits: RowLimits) -> Iterator[list[int]]:
     """Yield the indices of the samples in each batch: at most `_BATCHES` batches, spread over all samples.
 
     A single sample stands in a batch twice.
@@ -166,18 +170,24 @@ def grouped(count: int, limits: RowLimits) -> Iterator[list[int]]:
             yield group
 
 
-def _shapes(case: Case, batched: Collection[str]) -> object:
+def _shapes(case: Case, batched: Collection[str], padded: Collection[str]) -> object:
     """Return what the samples of a batch have in common: the shapes of their rows, and all their other inputs."""
     return tuple(
         (name, tensor.dtype.str, tensor.shape, b"" if name in batched else tensor.tobytes())
         for name, tensor in case.inputs.items()
+        if name not in padded
     )
 
 
-def _joined(cases: Sequence[Case], batched: Collection[str]) -> dict[str, np.ndarray]:
+def _joined(cases: Sequence[Case], batched: Collection[str], padded: Collection[str]) -> dict[str, np.ndarray]:
+    """Return the samples as one batch; images are padded at the bottom and on the right, as image processors do."""
     import numpy as np
 
-    return {
-        name: np.concatenate([case.inputs[name] for case in cases]) if name in batched else tensor
-        for name, tensor in cases[0].inputs.items()
-    }
+    joined = {}
+    for name, tensor in cases[0].inputs.items():
+        rows = [case.inputs[name] for case in cases]
+        if name in padded:
+            most = np.max([row.shape for row in rows], axis=0)
+            rows = [np.pad(row, [(0, end - own) for own, end in zip(row.shape, most, strict=True)]) for row in rows]
+        joined[name] = np.concatenate(rows) if name in batched else tensor
+    return joined

@@ -10,7 +10,7 @@ Exporter = Literal["torchscript", "dynamo"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Way:
+class ExportWay:
     """The switches of one family; `why` says where they come from."""
 
     why: str
@@ -19,85 +19,66 @@ class Way:
     exporters: tuple[Exporter, ...] = ("torchscript", "dynamo")
     """The exporters in the order of the tries. The legacy exporter (torchscript) is 10 to 50 times as fast."""
     free: bool = False
-    """Whether the graph may take images of any height and width.
-
-    The axes are free where, in addition, neither the recipe nor the image processor gives all images one size.
-    """
+    """Whether the graph may take images of any size, where neither recipe nor image processor give them one size."""
     pixel_mask: bool = False
     """Whether the graph takes the mask that tells an image from its padding."""
     towers: Literal["", "projected", "pooled"] = ""
     """How towers of images and texts give embeddings that are compared: by a projection, or by their own pooling."""
     padded_texts: bool = False
     """Whether texts are always padded to the full length, without a mask."""
-    unfolds: bool = False
-    """Whether `torch.nn.functional.unfold` and `fold` are replaced by reshapes, see `constant_parts`."""
     refused: str = ""
-    """What the models take or do that no package can give or answer; empty for a family that is built."""
+    """What the models take that no package can give; empty for a family that is built."""
 
 
-TEXTS = Way(why="both exporters write these models with eager attention; the first whose graph is equal is taken")
-IMAGES = Way(why="convolutions and attention over patches; positions or windows hold for one size of image")
+TEXTS = ExportWay(why="both exporters write these models with eager attention; the first whose graph is equal is taken")
+IMAGES = ExportWay(why="attention over patches, whose positions or windows hold for one size of image")
 
-_ANY_SIZE = Way(why="convolutions, or positions that are interpolated to the size of the image", free=True)
-_PADDED = Way(why="images of a batch are padded to one size, and the mask tells the padding", free=True, pixel_mask=True)
+_FREE = ExportWay(why="convolutions, or positions that the model interpolates to the size of the image", free=True)
+_MASKED = ExportWay(
+    why="images of a batch are padded to one size, and a mask tells the padding", free=True, pixel_mask=True
+)
+_DEFORMABLE = ExportWay(
+    why="a trace keeps the sizes of feature maps as constants: the graph has one size", pixel_mask=True
+)
+_UNWRITTEN = ExportWay(why="the legacy exporter has no antialiased resizing, and no `fold`", exporters=("dynamo",))
+_CLIP = ExportWay(
+    why="the projections of two towers are compared, and the tower of texts reads a mask", towers="projected"
+)
+_SIGLIP = ExportWay(
+    why="the model was trained with texts padded to the full length, and pools the last position",
+    towers="pooled",
+    padded_texts=True,
+)
+_NAFLEX = ExportWay(why="NaFlex: images keep their ratio", refused="patches of images and their number")
+_MASKING = ExportWay(why="it is made for pretraining", refused="a random choice of patches in each call")
+_PROMPTED = ExportWay(why="a prompt says what to segment", refused="points or boxes beside an image")
+_VIDEOS = ExportWay(why="a row is many images", refused="videos")
 
-_ROWS: tuple[tuple[tuple[str, ...], Way], ...] = (
-    (
-        ("bit", "convnext", "convnextv2", "cvt", "deit", "dinov2", "dinov3_vit", "efficientnet", "hgnet_v2", "ijepa",
-         "poolformer", "pvt_v2", "regnet", "resnet", "segformer", "swiftformer", "textnet", "vit", "vit_msn", "yolos"),
-        _ANY_SIZE,
-    ),
-    (("conditional_detr", "detr", "table-transformer"), _PADDED),
-    (
-        ("deformable_detr",),
-        Way(why="a trace keeps the sizes of the feature maps as constants, so the graph has one size", pixel_mask=True),
-    ),
-    (
-        ("altclip", "altclip_text_model", "altclip_vision_model", "chinese_clip", "chinese_clip_text_model",
-         "chinese_clip_vision_model", "clip", "clip_text_model", "clip_vision_model", "metaclip_2",
-         "metaclip_2_text_model", "metaclip_2_vision_model"),
-        Way(why="two towers, whose projections are compared; the towers of texts read a mask", towers="projected"),
-    ),
-    (
-        ("siglip", "siglip_text_model", "siglip_vision_model"),
-        Way(
-            why="two towers that pool; texts were padded in training to the full length without a mask, and the last "
-            "position is pooled; a trace keeps the number of patches as a constant",
-            towers="pooled",
-            padded_texts=True,
-        ),
-    ),
-    (
-        ("mobilevitv2",),
-        Way(why="no exporter writes `fold`; patches do not overlap, so that a reshape does the same", unfolds=True),
-    ),
-    (
-        ("siglip2", "siglip2_text_model", "siglip2_vision_model"),
-        Way(why="NaFlex: the processor cuts each image into patches", refused="patches of images, with their number"),
-    ),
-    (
-        ("vit_mae", "vit_mae_model"),
-        Way(why="pretraining hides other patches in each call", refused="a random choice of patches in each call"),
-    ),
-    (
-        ("sam", "sam2", "sam2_video", "sam3", "sam_hq", "edgetam"),
-        Way(why="a prompt says what to segment", refused="points or boxes that say what to segment"),
-    ),
-    (
-        ("timesformer", "videomae", "vivit", "vjepa2", "x_clip", "videoprism"),
-        Way(why="a row is several images in the order of time", refused="videos"),
-    ),
-)  # fmt: skip
+_ROWS = (
+    ("bit convnext convnextv2 cvt deit dinov2 dinov3_vit efficientnet hgnet_v2 ijepa poolformer pvt_v2 regnet", _FREE),
+    ("resnet segformer swiftformer textnet vit vit_msn yolos", _FREE),
+    ("conditional_detr detr table-transformer", _MASKED),
+    ("deformable_detr", _DEFORMABLE),
+    ("dinov2_with_registers mobilevitv2", _UNWRITTEN),
+    ("clip clip_text_model clip_vision_model altclip altclip_text_model altclip_vision_model", _CLIP),
+    ("chinese_clip chinese_clip_text_model chinese_clip_vision_model", _CLIP),
+    ("metaclip_2 metaclip_2_text_model metaclip_2_vision_model", _CLIP),
+    ("siglip siglip_text_model siglip_vision_model", _SIGLIP),
+    ("siglip2 siglip2_text_model siglip2_vision_model", _NAFLEX),
+    ("vit_mae", _MASKING),
+    ("edgetam sam sam2 sam3 sam_hq", _PROMPTED),
+    ("timesformer videomae videoprism vivit vjepa2 xclip", _VIDEOS),
+)
 """Families, by `model_type` of config.json, and their way; for any other family the defaults hold."""
-_WAYS = {family: way for families, way in _ROWS for family in families}
+_WAYS = {family: way for families, way in _ROWS for family in families.split()}
 
 
-def of(config: Mapping[str, Any], *, images: bool) -> Way:
+def of(config: Mapping[str, Any], *, images: bool) -> ExportWay:
     """Return the way of a model with this config.json, or the default of image models or of text models."""
     return _WAYS.get(str(config.get("model_type")), IMAGES if images else TEXTS)
 
 
 def gives_embeddings(config: Mapping[str, Any], kind: str) -> bool:
-    """Whether the class `kind` of a model gives embeddings of its towers, which are compared across the towers."""
-    way = of(config, images=False)
-    return way.towers == "pooled" or (way.towers != "" and (kind.endswith("WithProjection") or "text_config" in config))
+    """Whether a model of the class `kind` gives embeddings that are compared across towers of images and texts."""
+    towers = of(config, images=False).towers
+    return towers == "pooled" or (towers != "" and (kind.endswith("WithProjection") or "text_config" in config))

@@ -21,51 +21,31 @@ def refuse_other(config: Any, task: Task, loader: str) -> None:
     if config.is_encoder_decoder and not _reads_with_decoder(config, task, loader):
         raise StepError(
             f"{family} has an encoder and a decoder: that is not supported for {task.name}",
-            named(config),
+            _named(config),
             f"say `task: {_tasks(Generates.REWRITES)}`; or export what you need to ONNX and give the .onnx as source",
         )
     if task.generates is Generates.REWRITES and not config.is_encoder_decoder:
         raise StepError(
             f"{family} has no encoder: it cannot turn one text into another",
-            named(config),
+            _named(config),
             f"say `task: {_tasks(Generates.CONTINUES)}`" if continues(config) else "choose a model such as T5 or BART",
         )
     if task.generates is Generates.CONTINUES and not continues(config):
         raise StepError(
             f"{family} reads a text as a whole: it cannot continue a text",
-            named(config),
+            _named(config),
             "choose a model such as GPT-2, OPT or Llama, or a task that this one is made for (`task:` under `model:`)",
         )
-    refuse_classless(config, task, loader)
-
-
-def refuse_classless(config: Any, task: Task, loader: str) -> None:
-    """Raise StepError where transformers has no class of the family for the task."""
-    if not has_class(config, loader):
-        what = f"transformers has no {config.model_type} for {task.name}"
-        raise StepError(what, named(config), "choose another task or model")
-
-
-def loader(config: Any, task: Task) -> str:
-    """Return the name of the transformers class that loads a model.
-
-    The class is the architecture's own for a tower of texts or images, because `AutoModel` leaves out the projection of
-    some towers, and lacks others. The class is `task.encoder_class` where the architecture's name ends with `EncoderModel`, else
-    `task.auto_class`.
-    """
-    architecture = str(next(iter(getattr(config, "architectures", None) or ()), ""))
-    if task.embeds and architecture.endswith(("WithProjection", "TextModel", "VisionModel")):
-        return architecture
-    alone = task.encoder_class is not None and architecture.endswith("EncoderModel")
-    return str(task.encoder_class if alone else task.auto_class)
+    if not _has_class(config, loader):
+        raise StepError(f"transformers has no {family} for {task.name}", _named(config), "choose another task or model")
 
 
 def model_class(config: Any, loader: str) -> type:
     """Return the class of the model that the transformers class `loader` loads for `config`."""
     import transformers
 
-    named = getattr(transformers, loader)
-    classes = named._model_mapping[type(config)] if hasattr(named, "_model_mapping") else named  # noqa: SLF001
+    kind: Any = getattr(transformers, loader)
+    classes = kind._model_mapping[type(config)] if hasattr(kind, "_model_mapping") else kind  # noqa: SLF001 - transformers has no public name for it
     chosen: type = classes[0] if isinstance(classes, list | tuple) else classes
     return chosen
 
@@ -91,20 +71,20 @@ def continues(config: Any) -> bool:
     A family with a class for filling masks, such as BERT, counts as decoder-only where config.json sets `is_decoder`,
     and not otherwise.
     """
-    if config.is_encoder_decoder or not has_class(config, "AutoModelForCausalLM"):
+    if config.is_encoder_decoder or not _has_class(config, "AutoModelForCausalLM"):
         return False
-    return bool(getattr(config, "is_decoder", False)) or not has_class(config, "AutoModelForMaskedLM")
+    return bool(getattr(config, "is_decoder", False)) or not _has_class(config, "AutoModelForMaskedLM")
 
 
 def _reads_with_decoder(config: Any, task: Task, loader: str) -> bool:
-    """Whether a model with an encoder and a decoder can do a task.
+    """Whether a model with an encoder and a decoder can do a task. A detector's decoder reads no texts.
 
     Such a model can turn one text into another. It can give a class or a span of a text where transformers has a class
     for that, whose `forward` makes the decoder's tokens from the text. The encoder alone may give hidden states.
     """
-    if task.generates is Generates.REWRITES or loader == task.encoder_class:
+    if task.takes_images or task.generates is Generates.REWRITES or loader == task.encoder_class:
         return True
-    return (task.classes is not None or task.context) and has_class(config, loader)
+    return (task.classes is not None or task.context) and _has_class(config, loader)
 
 
 def _tasks(generates: Generates) -> str:
@@ -112,17 +92,13 @@ def _tasks(generates: Generates) -> str:
     return tasks.either(lambda task: task.generates is generates)
 
 
-def has_class(config: Any, loader: str) -> bool:
-    """Whether transformers has a class of the family that the class `loader` loads."""
+def _has_class(config: Any, loader: str) -> bool:
     import transformers
 
-    chosen = getattr(transformers, loader, None)
-    mapping = getattr(chosen, "_model_mapping", None)
-    return chosen is not None if mapping is None else type(config) in mapping
+    return type(config) in getattr(getattr(transformers, loader), "_model_mapping", [type(config)])
 
 
-def named(config: Any) -> list[str]:
-    """Return the entry of config.json that names the architecture, as the facts of an error."""
+def _named(config: Any) -> list[str]:
     return [f"config.json has architectures: {', '.join(config.architectures or ()) or 'none'}"]
 
 

@@ -22,10 +22,8 @@ All extents differ, so that an exporter cannot mix up axes.
 """
 _ANSWER = 6
 """The number of tokens that the decoder of an encoder-decoder model reads in a probe."""
-_OTHER_SIZES = ((64, 160), (101, 75))
-"""Heights and widths of images that differ from those that trace a model; the patches of a model divide some of them."""
-_TEXTS, _TOKENS = 5, 7
-"""The number of texts beside an image, and of the tokens of each text, that differ from those that trace a model."""
+_OTHER_SIZE, _ODD_SIZE = (64, 160), (101, 75)
+"""Heights and widths of images that differ from those that trace a model; no patches divide the second."""
 
 
 def example(module: torch.nn.Module, longest: int | None) -> Tensors:
@@ -37,7 +35,7 @@ def example(module: torch.nn.Module, longest: int | None) -> Tensors:
 
 def example_of_other_sizes(module: torch.nn.Module) -> Tensors:
     """Return inputs of an image model in which every free axis has another extent than in those of `example`."""
-    return vision_models.example(module, 3, _OTHER_SIZES[0], texts=_TEXTS, tokens=_TOKENS)
+    return vision_models.example(module, 3, _OTHER_SIZE, texts=5, tokens=7)
 
 
 def example_with_past(part: torch.nn.Module, tokens: int) -> Tensors:
@@ -66,12 +64,11 @@ def probes(module: torch.nn.Module, longest: int | None) -> Iterator[tuple[str, 
     """
     if not token_rows.are_tokens(module.input_specs):
         yield "one image", _images(module, 1)
-        yield "three images", _images(module, 3)
-        if vision_models.is_free(module):
-            for rows, size in enumerate(_OTHER_SIZES, 1):
-                yield "images of {} x {}".format(*size), vision_models.example(module, rows, size)
-        if "input_ids" in module.input_specs:
-            yield "other texts", vision_models.example(module, 2, texts=_TEXTS, tokens=_TOKENS)
+        if timm_models.is_one(module):
+            yield "three images", timm_models.example(module, 3)
+            return
+        yield "three images, of another size where sizes are free", example_of_other_sizes(module)
+        yield "two images, of an odd size where sizes are free", vision_models.example(module, 2, _ODD_SIZE)
         return
     yield "one row", _answered(module, _rows(module, longest, (7,)))
     yield "right-padded", _answered(module, _rows(module, longest, (37, 5, 20)))
@@ -80,7 +77,7 @@ def probes(module: torch.nn.Module, longest: int | None) -> Iterator[tuple[str, 
 
 
 def _images(module: torch.nn.Module, batch: int) -> Tensors:
-    return (timm_models if timm_models.is_one(module) else vision_models).example(module, batch)
+    return vision_models.example(module, batch) if vision_models.is_one(module) else timm_models.example(module, batch)
 
 
 def _answered(module: torch.nn.Module, rows: Tensors) -> Tensors:

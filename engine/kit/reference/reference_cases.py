@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import zip_longest
 from pathlib import Path
@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING
 
 from engine import tasks
 from engine.errors import StepError
-from engine.kit.inputs import image_samples, random_inputs, samples, token_rows
+from engine.kit.inputs import random_inputs, samples, token_rows
 from engine.kit.inputs import tokenizer as tokenizers
 from engine.kit.inputs.cases import Case
 from engine.kit.inputs.samples import SampleText
 from engine.kit.inputs.token_rows import Padding, RowLimits, Vocabulary
 from engine.kit.inputs.tokenizer import Tokenizer
-from engine.kit.reference import batches, image_cases
-from engine.kit.reference.image_cases import ImageInputs
+from engine.kit.reference import batches
 from engine.kit.reference.own_tokenizer import OwnTokenizer
 from engine.tasks import Generates
 
@@ -46,27 +45,17 @@ def ask(
     task: str,
     profiles: Sequence[Profile] = (),
     values: Sequence[Mapping[str, Values]] = (),
-    images: ImageInputs | None = None,
-    names: Sequence[str] = (),
-    keep: Callable[[Case], Case] = lambda case: case,
 ) -> list[Case]:
     """Return the cases that the original model is run on, without outputs.
 
-    Where the recipe names no file of samples, a text model with a tokenizer gets the texts that come with this project,
-    and a model for which `images` prepares image files gets drawn images. A text model without a tokenizer gets random
-    tokens, and any other model gets random tensors, both within `profiles`. Texts for a model without a known limit of
-    tokens are cut to `profiles`, too. `values` are the values of inputs that the profiles state. `names`
-    are the classes of images, and `keep` moves their cases out of memory.
+    Where the recipe names no file of samples, a text model with a tokenizer gets the texts that come with this project.
+    A text model without a tokenizer gets random tokens, and a model that takes no text gets random tensors, both within
+    `profiles`. Texts for a model without a known limit of tokens are cut to `profiles`, too. `values` are the values of
+    inputs that the profiles state.
 
     Raises StepError where the samples do not suit the model.
     """
     specs = original.input_specs
-    if file is not None and images is None and image_samples.are_images(file):
-        raise image_samples.not_taken(specs)
-    if images is not None and (file is None or image_samples.are_images(file)):
-        shown = image_cases.samples_of(images, file, names or tasks.find(task).example)
-        alone = image_cases.of_samples(images, shown, checkpoint, names, keep=keep)
-        return [*alone, *map(keep, image_cases.joined(images, shown, alone))]
     if original.vocabulary is None:
         if file is None:
             return drawn(original, profiles, values)

@@ -115,12 +115,12 @@ def ensemble(
         described = config.output.add()
         described.name, described.data_type = output, available[output].data_type
         described.dims.extend(available[output].dims)
-    used = {*gives, *(tensor.name for part in parts for tensor in part.config.input)}
+    used = {*gives, *(part.names.get(tensor.name, tensor.name) for part in parts for tensor in part.config.input)}
     for part in parts:
         step = config.ensemble_scheduling.step.add()
         step.model_name, step.model_version = part.config.name, -1
         for tensor in part.config.input:
-            step.input_map[tensor.name] = _before(tensor.name, again)
+            step.input_map[tensor.name] = _before(part.names.get(tensor.name, tensor.name), again)
         for tensor in part.config.output:
             called = part.names.get(tensor.name, tensor.name)
             if called in used:

@@ -85,8 +85,8 @@ def write(
             if model.backend is None:
                 return _write_plain(out, serving, model, directory, checkpoint)
             (*behind, called), files, signature = models.built(serving, model, directory)
-            if joins is RowBatching.TOGETHER and images.MASK in signature.inputs:
-                joins = RowBatching.EQUAL_LENGTHS  # images of different sizes would be padded to the largest
+            if joins is RowBatching.TOGETHER and images.differ(serving, signature):
+                joins = RowBatching.EQUAL_LENGTHS  # the images of one request would be padded to the largest
             listed = splitter.in_front([*behind, *_parts(serving, called, signature, checkpoint)], joins, serving)
             parts.by_position(listed, signature)
             if serving.layout == FUSED:
@@ -127,7 +127,10 @@ def _parts(serving: Serving, middle: Part, signature: Signature, checkpoint: Pat
     also = {*answer.takes, *answer.outputs} if answer is not None else set()
     first: list[Part] = []
     if serving.tokenizer:
-        of_files = images.part(f"{model.name}_preprocess", model, signature, serving, checkpoint, also=also)
+        of_files = images.part(
+            f"{model.name}_preprocess", model, signature, serving, checkpoint,
+            also=also, texts=[] if texts is None else [texts.row],
+        )  # fmt: skip
         if of_files is not None:
             fields.overridden(of_files.config, serving, "preprocess")
             first.append(of_files)
@@ -136,7 +139,7 @@ def _parts(serving: Serving, middle: Part, signature: Signature, checkpoint: Pat
     if texts is not None:
         of_texts = text.part(_tokenizer_name(model.name), model, texts, also=also)
         fields.overridden(of_texts.config, serving, "tokenizer")
-        first.append(of_texts)
+        first.append(replace(of_texts, names={texts.row.name: images.CHECKED_TEXTS}) if first else of_texts)
     if not first and answer is None and Backend.of(platform=model.platform, backend="") not in BY_POSITION:
         parts.mark(model, task)
         return [middle]
@@ -152,8 +155,12 @@ def _around(serving: Serving, built: Part, first: Sequence[Part], answer: Answer
     middle = replace(built, names={} if answer is None else answer.names)
     chain = [*first, middle]
     given = {tensor.name for part in first for tensor in part.config.output}
-    taken = [tensor for part in first for tensor in parts.tensors(part.config.input, model)]
-    taken += [tensor for tensor in parts.tensors(model.input, model) if tensor.name not in given]
+    taken = [
+        tensor
+        for part in chain
+        for tensor in parts.tensors(part.config.input, model)
+        if part.names.get(tensor.name, tensor.name) not in given
+    ]
     outputs = [tensor.name for tensor in model.output]
     if answer is not None and answer.work is not None:
         last = _postprocess(f"{model.name}_postprocess", model, chain, answer, answer.work)

@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from engine.recipe.schema import Recipe
 
 _FOLDER, _FILE = "warmup", "input_data_file"
-_USUAL_SIZES = {"batch": 1, "sequence": 16}
+_USUAL_SIZES = {"batch": 1, "texts": 2, "sequence": 16, "height": 224, "width": 224}
 """The sizes of a warm-up on a CPU, where a warm-up with the largest shapes would keep their memory reserved."""
-_TAKES_ZEROS = {"input_ids", "attention_mask", "token_type_ids", "pixel_values"}
-"""The inputs of which zeros are valid values: the first token of the vocabulary, no padding mask, a black image."""
+_TAKES_ZEROS = {"input_ids", "attention_mask", "token_type_ids", "images", "pixel_values", "pixel_mask"}
+"""The inputs of which zeros are valid values: the first token of the vocabulary, all padding, a grey image."""
 
 
 def names(recipe: Recipe) -> dict[str, str]:

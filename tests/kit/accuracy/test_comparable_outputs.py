@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 
 from engine.kit.accuracy import comparable_outputs
+from engine.kit.accuracy.comparable_outputs import Comparable
 from engine.kit.inputs.cases import Case
 
 PLACES = 30
@@ -136,3 +137,15 @@ def test_nan_stays_nan_and_numbers_that_are_no_floats_stay():
 def test_a_note_says_what_the_number_counts_as():
     notes = comparable_outputs.Comparable.of([masked_case(2.5, -1e9, -1.0)]).notes()
     assert notes == ("-1e+09 in y stands for minus infinity and counts as -2.5",)
+
+
+def test_boxes_are_apart_from_scores_where_the_recipe_says_so_although_both_are_small():
+    output = np.random.default_rng(0).uniform(0, 1, (1, 7, 50)).astype(np.float32)
+    case = Case("1", "", "sample", {}, {"output0": output})
+    assert list(Comparable.of([case]).outputs(case.outputs)) == ["output0"]
+    for name in ("", "output0"):
+        parts = Comparable.of([case], {name: 1}).outputs(case.outputs)
+        assert {part: array.shape for part, array in parts.items()} == {
+            "output0 (boxes)": (1, 4, 50),
+            "output0 (scores)": (1, 3, 50),
+        }

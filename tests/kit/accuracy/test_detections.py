@@ -13,7 +13,7 @@ from engine.kit.inputs.cases import Case
 QUERIES, CLASSES = 12, 4
 
 
-def detector(has_none=False):
+def detector(*, has_none=False):
     return Detector(has_none=has_none)
 
 

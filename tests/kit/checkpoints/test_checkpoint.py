@@ -88,23 +88,52 @@ def test_an_onnx_file_cannot_be_asked_to_generate(tmp_path, task):
     assert "give the checkpoint as the source" in str(caught.value)
 
 
-@pytest.mark.parametrize("architecture", ["ViTForImageClassification", "ViTModel"])
-def test_models_that_see_are_not_supported_yet(folder, architecture):
+@pytest.mark.parametrize(
+    ("settings", "task"),
+    [
+        ({"architectures": ["ViTForImageClassification"]}, "image-classification"),
+        ({"architectures": ["ViTModel"]}, "image-feature-extraction"),
+        ({"architectures": ["BeitModel"], "vocab_size": 8192, "image_size": 224}, "image-feature-extraction"),
+        ({"architectures": ["CLIPVisionModelWithProjection"]}, "image-feature-extraction"),
+        ({"architectures": ["SiglipVisionModel"]}, "image-feature-extraction"),
+        ({"architectures": ["CLIPTextModelWithProjection"], "vocab_size": 49408}, "feature-extraction"),
+        ({"architectures": ["CLIPModel"]}, "zero-shot-image-classification"),
+        ({"architectures": ["SiglipModel"]}, "zero-shot-image-classification"),
+        ({"architectures": ["DetrForObjectDetection"], "is_encoder_decoder": True}, "object-detection"),
+        ({"architectures": ["SegformerForSemanticSegmentation"]}, "image-segmentation"),
+    ],
+)
+def test_a_model_that_sees_names_its_task_and_the_recipe_must_name_it_too(folder, settings, task):
+    directory = folder(**settings)
+    assert checkpoint.task(directory, None) == task
+    checkpoint.refuse_unnamed(directory, task, images=True)
+    if task != "feature-extraction":
+        with pytest.raises(StepError) as caught:
+            checkpoint.refuse_unnamed(directory, task, images=False)
+        assert caught.value.what == f"the checkpoint is a model for {task}, and the recipe does not say so"
+        assert caught.value.hint == f"say `task: {task}` under `model:`"
+
+
+@pytest.mark.parametrize(
+    ("settings", "takes"),
+    [
+        ({"model_type": "depth_anything", "architectures": ["DepthAnythingForDepthEstimation"]}, "images"),
+        ({"model_type": "audio-spectrogram-transformer", "architectures": ["ASTModel"]}, "sound"),
+    ],
+)
+def test_what_takes_more_than_texts_and_does_no_task_says_what_it_takes(folder, settings, takes):
     with pytest.raises(StepError) as caught:
-        checkpoint.task(folder(architectures=[architecture]), None)
-    error = str(caught.value)
-    assert "the task image-classification is not supported yet" in error
-    supported = error.partition("supported: ")[2].splitlines()[0].split(", ")
-    assert {"feature-extraction", "fill-mask", "question-answering"} <= set(supported)
-    assert architecture in error
+        checkpoint.task(folder(**settings), None)
+    named = settings["architectures"][0]
+    assert caught.value.what == f"{named} takes {takes}, and does none of the tasks that are supported"
 
 
 def test_a_model_of_timm_or_an_onnx_file_may_classify_images(folder, tmp_path):
     timm = folder(architecture="resnet18", num_classes=10)
     assert checkpoint.kind(timm) == "timm"
     assert checkpoint.task(timm, None) == checkpoint.task(timm, "image-classification") == "image-classification"
-    with pytest.raises(StepError, match="the task image-classification is not supported yet") as caught:
-        checkpoint.task(folder(architectures=["BertModel"]), "image-classification")
+    with pytest.raises(StepError, match="the task depth-estimation is not supported yet") as caught:
+        checkpoint.task(folder(architectures=["BertModel"]), "depth-estimation")
     assert "the recipe asks for it" in caught.value.facts
     (tmp_path / "model.onnx").write_bytes(b"")
     assert checkpoint.task(tmp_path, "image-classification") == "image-classification"

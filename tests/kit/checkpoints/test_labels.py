@@ -60,3 +60,12 @@ def test_numbers_of_classes_that_leave_some_out_are_refused(saying, names):
 )
 def test_the_kind_of_problem_decides_the_score(saying, problem, classes, score):
     assert labels.score(saying(problem_type=problem), classes) == score
+
+
+def test_the_names_of_the_recipe_are_those_of_an_onnx_files_classes(tmp_path):
+    (tmp_path / "model.onnx").touch()
+    assert labels.names(tmp_path, 2) == ["0", "1"]
+    assert labels.names(tmp_path, None) == []
+    labels.write(tmp_path, ["cat", "dog, or wolf"])
+    assert labels.names(tmp_path, 2) == labels.names(tmp_path, None) == ["cat", "dog, or wolf"]
+    assert labels.numbers(tmp_path) == {"cat": 0, "dog, or wolf": 1}

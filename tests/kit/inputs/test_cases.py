@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import numpy as np
 import pytest
 
@@ -51,18 +53,33 @@ def test_a_directory_without_cases_says_so(tmp_path):
     assert str(caught.value) == "there are no cases in this directory: cases.json is missing"
 
 
-def test_large_outputs_are_mapped_from_a_file_until_they_are_saved(tmp_path):
+def test_large_tensors_are_mapped_from_a_file_until_they_are_saved(tmp_path):
     outputs = {"small": np.arange(3.0), "flags": np.ones((1 << 20) + 1, bool), "logits": np.ones((4, 1 << 18), "f").T}
-    case = Case("line 1", "", "sample", {}, outputs)
+    case = Case("line 1", "", "sample", {"pixels": np.random.default_rng(0).random((3, 224, 224))}, outputs)
     cases.save([case], tmp_path / "plain")
-    with (tmp_path / "outputs").open("wb") as file:
-        mapped = cases.on_disk(case, file)
-        assert {name: isinstance(array, np.memmap) for name, array in mapped.outputs.items()} == {
-            "small": False, "flags": True, "logits": True,
-        }  # fmt: skip
+    with (tmp_path / "outputs").open("w+b") as file:
+        spill = cases.Spill(file)
+        mapped = spill.keep(case)
+        assert mapped.outputs["small"] is outputs["small"]
+        again = spill.keep(mapped)
+        for name, array in [*mapped.inputs.items(), *mapped.outputs.items()]:
+            kept = (again.inputs | again.outputs)[name]
+            assert kept is array, "what is in the file is not written once more"
+        with (tmp_path / "outputs").open("rb") as other:
+            assert np.array_equal(np.frombuffer(other.read(3 * 224 * 224 * 8)), case.inputs["pixels"].ravel())
         cases.save([mapped], tmp_path / "mapped")
     [plain], [saved] = cases.load(tmp_path / "plain"), cases.load(tmp_path / "mapped")
     assert all(np.array_equal(array, saved.outputs[name]) for name, array in plain.outputs.items())
+    assert np.array_equal(plain.inputs["pixels"], saved.inputs["pixels"])
+
+
+def test_thousands_of_images_take_few_open_files_and_little_memory(tmp_path):
+    image = np.zeros((1, 3, 224, 224), "f")
+    with (tmp_path / "inputs").open("w+b") as file:
+        before, spill = len(os.listdir("/proc/self/fd")), cases.Spill(file)
+        kept = [spill.keep(Case("", "", "sample", {"pixels": image + number}, {})) for number in range(300)]
+        assert len(os.listdir("/proc/self/fd")) - before < 10
+        assert all((case.inputs["pixels"] == number).all() for number, case in enumerate(kept))
 
 
 def test_another_shape_or_a_value_that_is_no_number_is_a_difference():

@@ -187,11 +187,12 @@ def test_a_checkpoint_that_cannot_be_read_says_why_without_its_path(bare, tmp_pa
 
 
 def test_what_is_not_supported_yet_says_so(bare, tmp_path):
-    assert refusal(bare, "image-classification").startswith("image-classification is not supported yet for a PyTorch")
+    assert refusal(bare, "depth-estimation").startswith("depth-estimation is not supported yet for a PyTorch model")
     (tmp_path / "config.json").write_text('{"architecture": "resnet18"}')
     assert refusal(tmp_path, "feature-extraction") == (
-        "the checkpoint is timm's, and the recipe does not say that it classifies images\n"
-        "hint: say `task: image-classification` under `model:`"
+        "the checkpoint is one of timm, and the recipe does not say so\n"
+        "  config.json is timm's, architecture resnet18\n"
+        "hint: say `library: timm` under `model:`"
     )
     (tmp_path / "config.json").write_text('{"model_type": "t5", "architectures": ["T5Model"]}')
     assert refusal(tmp_path, "feature-extraction").startswith("t5 has an encoder and a decoder: that is not supported")

@@ -22,18 +22,10 @@ _THRESHOLD = 0.5
 _SOFTMAX: Mapping[str, Any] = {"scores": "softmax"}
 _SIGMOID: Mapping[str, Any] = {"scores": "sigmoid"}
 _BEST_100: Mapping[str, Any] = {"scores": "sigmoid", "most": 100}
-_WAYS = {
-    "detr": _SOFTMAX,
-    "table-transformer": _SOFTMAX,
-    "yolos": _SOFTMAX,
-    "conditional_detr": _BEST_100,
-    "dab-detr": _BEST_100,
-    "deformable_detr": _BEST_100,
-    "lw_detr": _BEST_100,
-    "d_fine": _SIGMOID,
-    "deimv2": _SIGMOID,
-    "rt_detr": _SIGMOID,
-    "rt_detr_v2": _SIGMOID,
+_WAYS: Mapping[Any, Mapping[str, Any]] = {
+    **dict.fromkeys(("detr", "table-transformer", "yolos"), _SOFTMAX),
+    **dict.fromkeys(("conditional_detr", "dab-detr", "deformable_detr", "lw_detr"), _BEST_100),
+    **dict.fromkeys(("d_fine", "deimv2", "rt_detr", "rt_detr_v2"), _SIGMOID),
 }
 """The `model_type` of a detector -> how its image processor's `post_process_object_detection` finds objects."""
 
@@ -50,15 +42,7 @@ def make(signature: Signature, checkpoint: Path, _: ServedTokenizer | None) -> A
     if kind not in _WAYS:
         raise Unfit(f"how a model of the type {kind} finds objects is not known, but that of {', '.join(_WAYS)}")
     classes = answer.extent(logits) - (_WAYS[kind] is _SOFTMAX)  # the last one means none
-    settings = {
-        "labels": labels.names(checkpoint, classes),
-        "threshold": _THRESHOLD,
-        **_WAYS[kind],
-    }
-    gives = (
-        AnswerTensor("labels", "TYPE_STRING", (-1,)),
-        AnswerTensor("scores", "TYPE_FP32", (-1,)),
-        AnswerTensor("boxes", "TYPE_FP32", (-1, 4)),
-    )
-    outputs = tuple(each.name for each in gives)
-    return Answer(served.BOXES, ("logits", "pred_boxes", SIZES), gives, outputs, settings)
+    settings = {"labels": labels.names(checkpoint, classes), "threshold": _THRESHOLD, **_WAYS[kind]}
+    kinds = {"labels": ("TYPE_STRING", (-1,)), "scores": ("TYPE_FP32", (-1,)), "boxes": ("TYPE_FP32", (-1, 4))}
+    gives = tuple(AnswerTensor(name, *each) for name, each in kinds.items())
+    return Answer(served.BOXES, ("logits", "pred_boxes", SIZES), gives, tuple(kinds), settings)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,12 +15,9 @@ from engine.kit.triton.serving import NAMED
 from engine.tasks.answer import Answer, Unfit
 
 if TYPE_CHECKING:
-    import onnx
-
     from engine.kit.triton.config import Signature
     from engine.kit.triton.serving import Serving
     from engine.kit.triton.text import ServedTokenizer
-    from engine.recipe.postprocessing import Postprocess
 
 
 def of_package(
@@ -29,8 +26,12 @@ def of_package(
     """Return the post-processing that the recipe names, else that of the task. Raises StepError as both do."""
     if serving.named is None:
         return of(task, signature, checkpoint, text, serving.answers)
-    names = labels.names(checkpoint, None)
-    return named(serving.named, checkpoint, signature, names=names, preprocess=serving.preprocess)
+    maker, names = importlib.import_module(NAMED), labels.names(checkpoint, None)
+    try:
+        answer: Answer = maker.make(serving.named, checkpoint, signature, names=names, preprocess=serving.preprocess)
+    except Unfit as reason:
+        raise refusal("`postprocess`", reason) from None
+    return answer
 
 
 def of(
@@ -58,23 +59,6 @@ def of(
         return None
     own = {name: (options or {}).get(name, value) for name, value in answer.settings.items()}
     return replace(answer, settings=own)
-
-
-def named(
-    postprocess: Postprocess,
-    model: onnx.ModelProto | Path,
-    signature: Signature,
-    *,
-    names: Sequence[str],
-    preprocess: Mapping[str, Any],
-) -> Answer:
-    """Return the post-processing that a recipe names, as `answers.named.make`. Raises StepError for other outputs."""
-    maker = importlib.import_module(NAMED)
-    try:
-        answer: Answer = maker.make(postprocess, model, signature, names=names, preprocess=preprocess)
-    except Unfit as reason:
-        raise refusal("`postprocess`", reason) from None
-    return answer
 
 
 def refusal(task: str, reason: Unfit) -> StepError:

@@ -27,6 +27,4 @@ def make(signature: Signature, checkpoint: Path, _: ServedTokenizer | None) -> A
         raise Unfit(f"how many classes it tells apart is not known: {logits.name} has {classes} of them")
     gives = (AnswerTensor("mask", "TYPE_STRING", (1,)), AnswerTensor("labels", "TYPE_STRING", (-1,)))
     settings = {"labels": labels.names(checkpoint, classes)}
-    return Answer(
-        served.MASK, ("logits", SIZES), gives, ("mask", "labels"), settings, names, needs=("pillow",)
-    )  # fmt: skip
+    return Answer(served.MASK, ("logits", SIZES), gives, ("mask", "labels"), settings, names, needs=("pillow",))

@@ -72,7 +72,7 @@ class Work:
             tall, broad = max(1, round(height / ratio)), max(1, round(width / ratio))
         places = boxes[best] * np.array([wide, high] * 2 if self.settings["normalized"] else [1] * 4)
         places -= [(wide - broad) // 2, (high - tall) // 2] * 2  # the border around the image, or what was cropped
-        places = np.clip(places * [width / broad, height / tall] * 2, 0, [width, height] * 2)
+        places = np.clip(places * ([width / broad, height / tall] * 2), 0, [width, height] * 2)
         return classes[best], scores[best], places.astype(np.float32)
 
 

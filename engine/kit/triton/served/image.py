@@ -20,6 +20,6 @@ class Work:
         self.preparation = module.Preparation(settings)
 
     def __call__(self, given: dict[str, Any]) -> dict[str, Any]:
-        """Return the model's input tensors. Raises ValueError for a file that is no image, or a wrong one."""
+        """Return the model's input tensors, and the texts again. Raises ValueError for a file that is no image."""
         tensors: dict[str, Any] = self.preparation.tensors(given["IMAGE"].reshape(-1).tolist())
-        return tensors
+        return tensors | ({"checked_texts": given["TEXT"]} if "TEXT" in given else {})

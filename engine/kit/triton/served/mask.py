@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import numpy as np
 
-_LARGEST_BYTE = 256
-
 
 class Work:
     """The mask that `post_process_semantic_segmentation` of transformers gives for the size of the upright file.
@@ -52,7 +50,7 @@ def classes_of(logits: np.ndarray, height: int, width: int) -> np.ndarray:
     grid = np.ascontiguousarray(logits.astype(np.float32, copy=False).transpose(1, 2, 0))
     best = grid.argmax(axis=2)
     left, right, share = _neighbours(grid.shape[1], width)
-    mask = np.empty((height, width), np.uint8 if len(logits) <= _LARGEST_BYTE else np.uint16)
+    mask = np.empty((height, width), np.uint8 if len(logits) <= 256 else np.uint16)  # noqa: PLR2004 - a byte
     for line, above, below, part in zip(mask, *_neighbours(len(grid), height), strict=True):
         line[:], *others = best[above, left], best[above, right], best[below, left], best[below, right]
         mixed = np.flatnonzero(np.any(np.array(others) != line, axis=0))

@@ -2,11 +2,12 @@
 
 import io
 import json
+import shutil
 
 import numpy as np
 import pytest
 
-from engine.kit import images
+from engine.kit.images import preparation
 from engine.kit.triton.served.image import Work
 
 SETTINGS = {
@@ -18,7 +19,7 @@ SETTINGS = {
 
 def test_each_row_of_a_request_is_an_image_file(tmp_path):
     new = pytest.importorskip("PIL.Image", reason="Pillow is not installed: no image can be prepared").new
-    (tmp_path / images.PREPARATION).write_bytes(images.code())
+    shutil.copy(preparation.__file__, tmp_path / "preparation.py")
     file = io.BytesIO()
     new("RGB", (4, 2), (1, 2, 3)).save(file, "PNG")
     work = Work(tmp_path, json.loads(json.dumps(SETTINGS)))
