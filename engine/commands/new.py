@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `recipe new`."""
     parser.add_argument("model", metavar="MODEL", nargs="?",
-                        help="hf:OWNER/NAME, timm:NAME, a directory of transformers or timm, or an .onnx file")  # fmt: skip
+                        help="hf:OWNER/NAME, timm:NAME, a directory of transformers or timm, "
+                        "or an .onnx file")  # fmt: skip
     parser.add_argument("-o", "--output", metavar="FILE", type=Path, help="the recipe to write (default: NAME.yaml)")
     parser.add_argument("--device", metavar="NAME", help="cpu, or a GPU (`recipe gpus`); default: this machine's")
     settings = parser.add_mutually_exclusive_group()

@@ -11,7 +11,7 @@ VERSION_FACT = "recipe.version"
 EXTRAS = {
     "onnx": ("numpy", "onnx", "onnxruntime", "sympy", "tokenizers", "tritonclient", "protobuf"),
     "cpu": ("huggingface-hub", "onnxscript", "safetensors", "sentencepiece", "torch", "transformers"),
-    "timm": ("pillow", "timm", "torchvision"),
+    "timm": ("timm", "torchvision"),
     "openvino": ("nncf", "openvino"),
     "rtx": ("tensorrt_rtx",),
     "tensorrt": ("tensorrt",),

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from engine.errors import StepError
 from engine.kit.checkpoints import checkpoint as checkpoints
 from engine.kit.inputs import cases, image_samples, index_ranges, overlap, random_inputs, samples, token_rows
 from engine.kit.inputs import tokenizer as tokenizers

@@ -119,8 +119,8 @@ def _own(case: Case) -> np.ndarray:
 def of_tensors(cases: Sequence[Case], specs: Mapping[str, Input]) -> Iterator[Case]:
     """Yield batches of samples of equal shape, for a model with a dynamic first axis.
 
-    Inputs without a dynamic first axis, such as a sampling rate, are equal for all samples of a batch. Images of a model
-    that takes a mask of their padding may have different sizes. Where no two samples can stand in one batch, the first
+    Inputs without a dynamic first axis, such as a sampling rate, are equal for all samples of a batch. Images may have
+    different sizes if the model takes a mask of their padding. Where no two samples can stand in one batch, the first
     sample stands in a batch twice.
     """
     batched = _batched(specs)
