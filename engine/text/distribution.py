@@ -9,7 +9,7 @@ NAME = "recipe-build"
 VERSION_FACT = "recipe.version"
 """The fact under which records have the version of this program that made them."""
 EXTRAS = {
-    "onnx": ("numpy", "onnx", "onnxruntime", "sympy", "tokenizers", "tritonclient", "protobuf"),
+    "onnx": ("numpy", "onnx", "onnxruntime", "pillow", "sympy", "tokenizers", "tritonclient", "protobuf"),
     "cpu": ("huggingface-hub", "onnxscript", "safetensors", "sentencepiece", "torch", "transformers"),
     "timm": ("timm", "torchvision"),
     "openvino": ("nncf", "openvino"),
