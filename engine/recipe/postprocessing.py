@@ -11,7 +11,7 @@ _Share = Annotated[Number, Field(ge=0, le=1)]
 
 
 class Boxes(RecipePart):
-    """How the outputs of a detector become boxes; `kit/triton/served/nms.py` has the shapes of each layout."""
+    """How the outputs of a detector become boxes; `kit/triton/served/boxes.py` has the shapes of each layout."""
 
     layout: Literal["yolov8", "yolov5", "separate"] = "yolov8"
     outputs: Annotated[tuple[Text, ...], Field(max_length=3), Distinct] = ()
