@@ -131,6 +131,7 @@ def test_no_model_of_the_table_is_wrong_or_fails_without_a_plain_error(table):
 
 
 @pytest.mark.slow
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("name", SAMPLE)
 def test_a_fixed_sample_of_the_table_is_still_true(name, table):
     again = image_trials.trial(image_table.SUBJECTS[name])

@@ -434,7 +434,8 @@ def test_a_model_of_timm_takes_image_files(tmp_path, monkeypatch, layout):
     settings = json.loads((tmp_path / "package" / "m_preprocess" / "1" / "settings.json").read_text())
     assert settings == {
         "work": "image.py", "output": "images", "dtype": "float32", "last": layout == "NHWC", "shape": [6, 8],
-        "mode": "RGB", "reversed": False, "upright": False, "mask": None, "sizes": False, "pad": None,
+        "mode": "RGB", "on_white": False, "reversed": False, "upright": False,
+        "mask": None, "sizes": False, "pad": None,
         "resize": {"cover": [6, 8]}, "resample": 3, "crop": [6, 8], "fill": [0, 0, 0], "half_even": True,
         "scale": 1 / 255, "normalize": [[[0.1, 0.2, 0.3], [2.0, 2.0, 2.0]]],
     }  # fmt: skip

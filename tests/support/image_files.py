@@ -96,6 +96,7 @@ def picture(width: int, height: int, seed: int = 0) -> Any:
 
 def _good(folder: Path, seed: int) -> dict[str, Path]:
     shot = picture(67, 53, seed)
+    flat = shot.quantize(8)
     frames = [picture(50, 40, seed + number) for number in (1, 2, 3)]
     animation = {"save_all": True, "append_images": frames[1:], "duration": 50}
     files: dict[str, tuple[str, Any, dict[str, Any]]] = {
@@ -104,7 +105,7 @@ def _good(folder: Path, seed: int) -> dict[str, Path]:
         "grey": ("png", shot.convert("L"), {}),
         "bilevel": ("png", shot.convert("1"), {}),
         "palette": ("png", shot.convert("P"), {}),
-        "palette_transparent": ("png", shot.convert("P"), {"transparency": 3}),
+        "palette_transparent": ("png", flat, {"transparency": flat.getpixel((0, 0))}),
         "alpha": ("png", _with_alpha(shot), {}),
         "grey_alpha": ("png", _with_alpha(shot).convert("LA"), {}),
         "sixteen_bit": ("png", _sixteen_bit(shot), {}),

@@ -18,6 +18,7 @@ class Preparation:
     - `output`, `dtype`: name and type of the tensor; `last`: whether the channels are its last axis; `shape`: its
       height and width, None for any.
     - `mode`: RGB or L; `reversed`: whether RGB becomes BGR; `upright`: whether EXIF rotation is obeyed.
+    - `on_white`: whether the one colour becomes white that a file without an alpha channel calls transparent.
     - `resize`: how the new size is computed, see `resized`; None keeps the size. `resample`: Pillow's filter.
     - `crop`: [height, width] of the centre that is kept; a smaller image gets a border of `fill`, a number a channel.
       `half_even`: how the place of the crop is rounded, as torchvision and timm do, or down, as transformers does.
@@ -77,7 +78,8 @@ class Preparation:
             if self.settings["upright"]:
                 ImageOps.exif_transpose(image, in_place=True)
             image.load()
-            return image if image.mode == self.settings["mode"] else image.convert(self.settings["mode"])
+            image = image if image.mode == self.settings["mode"] else image.convert(self.settings["mode"])
+            return _on_white(image) if self.settings["on_white"] else image
         except UnfitError:
             raise
         except UnidentifiedImageError as error:  # Pillow's message has an address in memory
@@ -139,6 +141,18 @@ class Preparation:
 
 class UnfitError(ValueError):
     """A file that cannot become a model's input, in one sentence."""
+
+
+def _on_white(image: Any) -> Any:
+    """Return an RGB image in which the transparent colour of its file, if there is one, is white, as in transformers.
+
+    `load_image` of transformers drops an alpha channel before, but keeps the colour that a palette calls transparent.
+    """
+    from PIL import Image
+
+    if image.info.get("transparency") is None:
+        return image
+    return Image.alpha_composite(Image.new("RGBA", image.size, "white"), image.convert("RGBA")).convert("RGB")
 
 
 def _values(settings: Mapping[str, Any], channels: int) -> Any:

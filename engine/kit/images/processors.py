@@ -24,7 +24,8 @@ def _row(
     return {
         "do_resize": True, "size": size, "default_to_square": square, "resample": resample,
         "do_center_crop": crop is not None, "crop_size": crop, "do_rescale": True, "rescale_factor": 1 / 255,
-        "do_normalize": True, **colours, "do_pad": False, "pad_size": None, "never": (), **others,
+        "do_normalize": True, **colours, "do_convert_rgb": colours is _CLIP, "do_pad": False, "pad_size": None,
+        "never": (), **others,
     }  # fmt: skip
 
 
@@ -36,7 +37,7 @@ DEFAULTS: Mapping[str, dict[str, Any]] = {
     "Beit": _row(_BICUBIC, _HALF, 224, crop=224, do_center_crop=False, never=("do_pad",)),
     "CLIP": _row(_BICUBIC, _CLIP, 224, square=False, crop=224),
     "ChineseCLIP": _row(_BICUBIC, _CLIP, 224, square=False, crop=224),
-    "Siglip": _row(_BICUBIC, _HALF, {"height": 224, "width": 224}, square=False),
+    "Siglip": _row(_BICUBIC, _HALF, {"height": 224, "width": 224}, square=False, do_convert_rgb=True),
     "Bit": _row(_BICUBIC, _CLIP, 224, square=False, crop=224),
     "ConvNext": _row(_BICUBIC, _HALF, 384, square=False, crop_pct=224 / 256, never=("do_pad",)),
     "PoolFormer": _row(_BICUBIC, _IMAGENET, 224, square=False, crop=224, crop_pct=0.9),
@@ -86,7 +87,7 @@ def settings(name: str, file: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "resize": resize, "resample": own["resample"], "crop": crop, "half_even": False,
         "scale": own["rescale_factor"] if own["do_rescale"] else None, "normalize": normalize,
-        "reversed": bool(own.get("do_flip_channel_order")),
+        "reversed": bool(own.get("do_flip_channel_order")), "on_white": bool(own["do_convert_rgb"]),
         "pad": (_sides(own["pad_size"]) if own["pad_size"] else "batch") if own["do_pad"] else None,
     }  # fmt: skip
 

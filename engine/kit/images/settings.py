@@ -58,7 +58,8 @@ def _of_graph(pixels: Input, preprocess: Mapping[str, Any]) -> dict[str, Any] | 
     return {
         "output": pixels.name, "dtype": pixels.dtype, "last": layout == "NHWC",
         "shape": [side if isinstance(side, int) else None for side in sides],
-        "mode": _MODES[channels], "reversed": False, "upright": True, "resize": None, "resample": _RESAMPLE["bilinear"],
+        "mode": _MODES[channels], "on_white": False, "reversed": False, "upright": True,
+        "resize": None, "resample": _RESAMPLE["bilinear"],
         "crop": None, "fill": [0] * channels, "half_even": True, "scale": 1 / 255 if "float" in pixels.dtype else None,
         "normalize": [], "pad": None,
     }  # fmt: skip

@@ -48,7 +48,8 @@ def files(tmp_path_factory):
 def plain(**own):
     """Return the settings that keep an image as it is, but for those in `own`."""
     return {
-        "output": "images", "dtype": "uint8", "last": True, "shape": [None, None], "mode": "RGB", "reversed": False,
+        "output": "images", "dtype": "uint8", "last": True, "shape": [None, None], "mode": "RGB",
+        "on_white": False, "reversed": False,
         "upright": True, "resize": None, "resample": 2, "crop": None, "fill": [0, 0, 0], "half_even": True,
         "scale": None, "normalize": [], "pad": None, "mask": None, "sizes": False, **own,
     }  # fmt: skip

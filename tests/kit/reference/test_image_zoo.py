@@ -37,6 +37,7 @@ def files(tmp_path_factory):
     return image_files.write_files(tmp_path_factory.mktemp("files"))
 
 
+@pytest.mark.sample(6)
 @pytest.mark.parametrize("name", WITH_IMAGES)
 def test_a_small_image_model_answers_differently_for_different_images(name, photos, tmp_path):
     answers = image_models.reference(image_models.write(name, tmp_path), name, photos)

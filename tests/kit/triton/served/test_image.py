@@ -11,7 +11,8 @@ from engine.kit.images import preparation
 from engine.kit.triton.served.image import Work
 
 SETTINGS = {
-    "output": "images", "dtype": "float32", "last": True, "shape": [2, 2], "mode": "RGB", "reversed": False,
+    "output": "images", "dtype": "float32", "last": True, "shape": [2, 2], "mode": "RGB",
+    "on_white": False, "reversed": False,
     "upright": False, "resize": {"shortest_edge": 2}, "resample": 0, "crop": [2, 2], "fill": [0, 0, 0],
     "half_even": True, "scale": None, "normalize": [], "pad": None, "mask": None, "sizes": False,
 }  # fmt: skip
