@@ -9,7 +9,7 @@ from typing import Any, Literal
 from engine import tasks
 from engine.errors import StepError
 from engine.kit.checkpoints import exportable, json_files, model_inputs, sentences
-from engine.tasks import TENSORS, heads
+from engine.tasks import TENSORS, Task, heads
 
 _OFFSET_POSITIONS = frozenset(
     {
@@ -128,7 +128,9 @@ def refuse_other_kind(checkpoint: Path, name: str) -> None:
 def takes_images(fields: Mapping[str, Any]) -> bool:
     """Whether a model with this config.json takes images, as far as the source of transformers tells."""
     declared = model_inputs.declared(fields)
-    return declared is None or "pixel_values" in declared[1]
+    if declared is None:  # transformers is not here, or has no such class
+        return not exportable.tasks_of(str(fields.get("model_type")))
+    return "pixel_values" in declared[1]
 
 
 def refuse_unnamed(checkpoint: Path, name: str, *, images: bool) -> None:
@@ -271,12 +273,17 @@ def _refuse_unsupported(name: str, because: str, checkpoint: Path) -> None:
             [because, "an .onnx file does not tell which of its tensors are the past"],
             "give the checkpoint as the source: `export` writes the model with its past",
         )
-    if task is None or (task.auto_class is None and kind(checkpoint) == "transformers"):
+    if task is None or (kind(checkpoint) == "transformers" and not _may_do(task, config(checkpoint))):
         raise StepError(
             f"the task {name} is not supported yet",
             [because, f"supported: {', '.join(_of_transformers())}"],
             _possible_task(checkpoint),
         )
+
+
+def _may_do(task: Task, fields: Mapping[str, Any]) -> bool:
+    """Whether transformers has a class for a task, and for a task of images the model takes images."""
+    return task.auto_class is not None and (not task.takes_images or takes_images(fields))
 
 
 def _refuse_untrained(name: str, checkpoint: Path) -> None:

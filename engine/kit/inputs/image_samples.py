@@ -110,9 +110,12 @@ def listing(folder: Path) -> tuple[list[str], list[Path]]:
         raise StepError(
             f"the folder {deep[0].relative_to(folder)} lies too deep in the samples {folder.name}", hint=hint
         )
-    if not names or not all(name.isprintable() for name in names):
-        what = f"{folder} holds {'a name that is no printable text' if names else 'no image file'}"
-        raise StepError(what, [f"image files: {', '.join(image_names.SUFFIXES)}"])
+    if not names:
+        raise StepError(f"{folder} holds no image file", [f"image files: {', '.join(image_names.SUFFIXES)}"])
+    for name in names:
+        if not name.isprintable() or not (folder / name).is_file():
+            fault = "is a link to nothing, or no file" if name.isprintable() else "has a name that is no printable text"
+            raise StepError(f"an image in the samples {folder} {fault}", [repr(name)])
     return sorted(names), folders
 
 
@@ -152,7 +155,8 @@ def _of_line(path: Path, number: int, line: str, texts: tuple[str, ...]) -> Samp
     if not isinstance(own, list) or not all(isinstance(text, str) and text for text in own):
         raise StepError(f"{where} has texts that are no list of texts", [line[:80]], FORMS)
     image = path.parent / name
-    if PurePosixPath(name).is_absolute() or ".." in image.parts or not image.is_file():
-        hint = f"images lie in the folder of {path.name}, or below it"
-        raise StepError(f"{where} names an image that is not there", [str(image)], hint)
+    is_inside = not PurePosixPath(name).is_absolute() and ".." not in PurePosixPath(name).parts
+    if not is_inside or not image.is_file():
+        what = f"{where} names an image that is {'not there' if is_inside else 'elsewhere'}"
+        raise StepError(what, [str(image)], f"images lie in the folder of {path.name}, or below it")
     return SampleImage(where, tuple(own) or texts, fields.get(LABEL), path=image)

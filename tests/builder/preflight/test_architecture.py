@@ -123,7 +123,7 @@ def test_a_newer_transformers_is_said_once_and_the_same_models_are_refused(model
 
 @pytest.mark.parametrize(
     ("model_type", "architecture"),
-    [("wav2vec2", "Wav2Vec2ForCTC"), ("vit", "ViTForImageClassification"), ("clip", "CLIPModel")],
+    [("wav2vec2", "Wav2Vec2ForCTC"), ("vivit", "VivitForVideoClassification"), ("sam", "SamModel")],
 )
 def test_a_model_that_works_for_no_task_is_not_pointed_to_another_task(model, model_type, architecture):
     model(model_type, architecture)
