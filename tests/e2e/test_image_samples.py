@@ -48,3 +48,10 @@ def test_a_lock_names_the_image_that_is_not_as_locked(project):
     (project.folder / "photos" / "dog" / "photo001.png").unlink()
     refused = project("build", "--locked", "r.yaml", expect=2)
     assert "photos::dog/photo001.png: locked" in refused.stderr
+
+
+def test_folders_are_the_classes_of_a_model_whose_classes_the_recipe_does_not_name(project):
+    for number, label in enumerate(("cat", "dog")):
+        (project.folder / "photos" / label).rename(project.folder / "photos" / str(number))
+    (project.folder / "r.yaml").write_text(RECIPE.replace(", labels: [cat, dog, bird]", ""))
+    assert "accuracy " in project("build", "r.yaml", "--to", "validate", expect=0).stdout

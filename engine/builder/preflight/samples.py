@@ -97,7 +97,8 @@ def _look_at_images(subject: CheckedVariant, path: Path) -> bool:
     for image in image_samples.read(path, texts):
         image.refuse_unreadable()
         is_known = subject.checkpoint is not None or image.texts
-        numbers.append(image.number(classes) if is_known else image.label)
+        unknown = image.folder or None if image.label is None else image.label  # the folder may have a class's name
+        numbers.append(image.number(classes) if is_known else unknown)
         if isinstance(numbers[-1], int) and (count := len(image.texts) or _class_count(subject)):
             labels.refuse_number(numbers[-1], image.name, count)
     return any(number is not None for number in numbers)
