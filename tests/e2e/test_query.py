@@ -43,7 +43,7 @@ def packages(tiny_bert, timm, environment, tmp_path_factory):
     questions = models.checkpoint(folder / "questions-source", "bert", task="question-answering")
     timm_here.checkpoint(folder / "photo-source", "test_efficientnet", size=64, num_classes=4)
     generators.checkpoint(folder / "story-source", "gpt2")
-    images = Images(layout="NCHW", size=(64, 64))
+    images = Images(layout="NCHW", size=(64, 64), library="timm")
     for name, source, ensemble, more in (
         ("labels", tiny_bert, "labels_text", {"task": "text-classification"}),
         ("questions", questions, "questions_text", {"task": "question-answering"}),

@@ -130,7 +130,7 @@ def server(checkpoints, photographs, environment, tmp_path_factory):
             fused = serving.model_copy(update=own)
             packaged(folder, f"fused_{name}", folder / f"{name}-exported", checkpoints / name, fused)
     for name, layout in (("middle", "NHWC"), ("whole", "NCHW")):
-        images = Images(layout=layout, size=(64, 64))
+        images = Images(layout=layout, size=(64, 64), library="timm")
         serving = Serving(model_name=name, ensemble=f"{name}_image", largest=LARGEST, images=images)
         build(folder, name, photographs / name, serving, Export(images=images))
     for name, task in (("plain", None), ("plain_classes", "text-classification")):

@@ -41,7 +41,7 @@ def exported(small, tmp_path_factory):
 
     @cache
     def in_layout(layout):
-        shown = Images(layout=layout, size=(96, 96))
+        shown = Images(layout=layout, size=(96, 96), library="timm")
         return folder / layout, Export(task=TASK, images=shown).run(folder / layout, checkpoint=small)
 
     return in_layout
@@ -86,7 +86,8 @@ def test_it_answers_as_timm_does_in_batches_of_one_ten_and_thirty_two(timm, smal
 @pytest.mark.sample(1)
 def test_other_architectures_answer_as_timm_does_at_another_size_than_their_own(timm, architecture, tmp_path):
     checkpoint = timm_here.checkpoint(tmp_path / "checkpoint", architecture, size=160)
-    Export(task=TASK, images=Images(layout="NHWC", size=(192, 192))).run(tmp_path / "out", checkpoint=checkpoint)
+    shown = Images(layout="NHWC", size=(192, 192), library="timm")
+    Export(task=TASK, images=shown).run(tmp_path / "out", checkpoint=checkpoint)
     images = np.random.default_rng(9).standard_normal((3, 192, 192, 3), dtype="float32")
     assert relative(answers(tmp_path / "out", images), from_timm(timm, checkpoint, images, layout="NHWC")) < 1e-4
 
@@ -100,13 +101,13 @@ def test_no_size_is_reckoned_out_at_run_time(exported, tmp_path):
 def test_two_exports_are_the_same_bytes(tiny, tmp_path):
     results = []
     for place in ("one", "two"):
-        Export(task=TASK, images=Images(size=(64, 64))).run(tmp_path / place, checkpoint=tiny)
+        Export(task=TASK, images=Images(size=(64, 64), library="timm")).run(tmp_path / place, checkpoint=tiny)
         results.append((tmp_path / place / "model.onnx").read_bytes())
     assert results[0] == results[1]
 
 
 def test_without_samples_the_original_answers_random_images_within_the_profile(timm, tiny, tmp_path):
-    step = Reference(task=TASK, images=Images(layout="NHWC", size=(64, 64)), profiles=PROFILES)
+    step = Reference(task=TASK, images=Images(layout="NHWC", size=(64, 64), library="timm"), profiles=PROFILES)
     report = step.run(tmp_path / "out", checkpoint=tiny)
     assert (report.random, report.samples, report.original) == (True, "random", "pytorch-fp32")
     answered = cases.load(tmp_path / "out")
@@ -120,7 +121,7 @@ def test_without_samples_the_original_answers_random_images_within_the_profile(t
 def test_samples_are_images_with_labels(tiny, tmp_path):
     images = np.random.default_rng(3).standard_normal((4, 3, 64, 64), dtype="float32")
     np.savez(tmp_path / "images.npz", images=images, label=np.array([1, 2, 3, 4]))
-    step = Reference(task=TASK, images=Images(size=(64, 64)))
+    step = Reference(task=TASK, images=Images(size=(64, 64), library="timm"))
     report = step.run(tmp_path / "out", checkpoint=tiny, samples=tmp_path / "images.npz")
     assert report.kinds == {"tensors": 4, "batched": 1}
     answered = cases.load(tmp_path / "out")
@@ -130,11 +131,15 @@ def test_samples_are_images_with_labels(tiny, tmp_path):
 @pytest.mark.parametrize(
     ("model", "shown"),
     [
-        ({"source": "timm:resnet18"}, Images(layout="NHWC", size=(96, 96))),
-        ({"source": "hf:timm/resnet18.a1_in1k"}, Images(layout="NHWC", size=(96, 96))),
+        ({"source": "timm:resnet18"}, Images(layout="NHWC", size=(96, 96), library="timm")),
+        ({"source": "hf:timm/resnet18.a1_in1k"}, Images(layout="NHWC", size=(96, 96), library="timm")),
+        (
+            {"source": "file:/model", "task": TASK, "library": "timm"},
+            Images(layout="NHWC", size=(96, 96), library="timm"),
+        ),
         ({"source": "file:/model", "task": TASK}, Images(layout="NHWC", size=(96, 96))),
         ({"source": "hf:some/model"}, None),
-        ({"source": "file:/model.onnx", "task": TASK}, None),
+        ({"source": "file:/model.onnx", "task": TASK}, Images(layout="NHWC", size=(96, 96), library=None)),
     ],
 )
 def test_timm_counts_in_the_keys_of_its_models_and_in_no_others(model, shown):
@@ -143,5 +148,5 @@ def test_timm_counts_in_the_keys_of_its_models_and_in_no_others(model, shown):
     steps += [] if model["source"].endswith(".onnx") else [Export.for_recipe(recipe)]
     for step in steps:
         assert step.images == shown
-        assert ("timm" in step.tools_used()) == (shown is not None)
+        assert ("timm" in step.tools_used()) == (shown is not None and shown.library == "timm")
         assert not {"timm", "transformers"} <= set(step.tools_used())

@@ -423,7 +423,7 @@ def test_a_model_of_timm_takes_image_files(tmp_path, monkeypatch, layout):
         serving=Serving(
             model_name="m",
             ensemble="m_image",
-            images=Images(layout=layout),
+            images=Images(layout=layout, library="timm"),
             largest={"batch": 4},
             preprocess={"std": (2,)},
         )

@@ -191,7 +191,7 @@ def resnet(timm, tmp_path_factory):
     """A small ResNet with random weights: exported in opset 20, in which convolutions have no bf16."""
     directory = tmp_path_factory.mktemp("resnet")
     timm_here.checkpoint(directory / "checkpoint", "test_resnet", size=64, num_classes=10)
-    task, shown = "image-classification", Images(layout="NCHW", size=(64, 64))
+    task, shown = "image-classification", Images(layout="NCHW", size=(64, 64), library="timm")
     Export(task=task, images=shown).run(directory / "exported", checkpoint=directory / "checkpoint")
     ShapeInfer().run(directory / "shaped", exported=directory / "exported")
     Reference(task=task, images=shown).run(directory / "reference", checkpoint=directory / "checkpoint")
