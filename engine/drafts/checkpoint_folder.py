@@ -104,12 +104,16 @@ def _put_texts(draft: Draft, place: Path, purpose: Task) -> None:
     stated = _longest(place)
     longest = min(stated or _LONG, _LONG)
     note = f"the model takes {stated} tokens" if stated else f"the model's files name no limit: {_LONG} is a choice"
+    shapes = image_inputs.axes(place, purpose.name, None)
+    is_fixed = bool(shapes) and "sequence" not in axes.free(shapes)
     usual, short = min(_USUAL, longest), min(_SHORT, longest)
     generates = purpose.generates is not None
     sizes = [1, short, min(_PROMPT, longest)] if generates else [1, usual, longest]
     batch = [1, 1, 4] if generates else [1, 1, 8]
-    draft.put("profiles", [{"batch": batch, "sequence": sizes}], f"[min, opt, max]; {note}")
-    draft.put("bench.shapes", [{"batch": 1, "sequence": short}], "add the shapes that your clients send")
+    note = "each text is padded to the one length that the model takes" if is_fixed else note
+    draft.put("profiles", [{"batch": batch, **({} if is_fixed else {"sequence": sizes})}], f"[min, opt, max]; {note}")
+    shape = {"batch": 1, **({} if is_fixed else {"sequence": short})}
+    draft.put("bench.shapes", [shape], "add the shapes that your clients send")
     draft.put("bench.against", [{"runtime": "pytorch"}])
     if generates:
         draft.put("generate.max_new_tokens", 32, "the most tokens of an answer")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import importlib
+import shutil
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -11,6 +12,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 from engine import tasks
+from engine.kit.accuracy.fallback import Fallback
 from engine.kit.inputs.cases import Case
 from engine.kit.onnx import graphs, ir_models, mapped_weights, onnx_files
 from engine.kit.onnx.ir_models import Pipeline
@@ -67,7 +69,7 @@ class Quantize(Calibrated):
     section: ClassVar[Section | None] = Section.PRECISION
     carries_model: ClassVar[bool] = True
     tools: ClassVar[tuple[str, ...]] = (*ir_models.TOOLS, "onnxruntime")
-    keyed_if_set: ClassVar[tuple[str, ...]] = ("wide_sums",)
+    keyed_if_set: ClassVar[tuple[str, ...]] = ("wide_sums", "fallback")
     facts: ClassVar[tuple[str, ...]] = ("cpu.isa", "onnxruntime.build")
     """The facts that decide ONNX Runtime's kernels on the CPU, where samples run to measure ranges of tensors."""
 
@@ -85,6 +87,8 @@ class Quantize(Calibrated):
 
     It has operators that are faster than older ones, and convolutions in bf16.
     """
+    fallback: Fallback | None = None
+    """How int8 is compared with the original, so that a model of images may stay in fp32; None where it must not."""
     wide_sums: tuple[str, ...] = ()
     """The operators that may sum in half precision, because the runtime's kernels for it sum in fp32."""
 
@@ -104,7 +108,9 @@ class Quantize(Calibrated):
             step = cls.calibrating(recipe) if draws else cls()
             reduce_range = recipe.target.isa in _WITHOUT_VNNI
             opset = recipe.runtime.newest_opset(recipe)
-            return step.model_copy(update={"reduce_range": reduce_range, "opset": opset, "own_texts": False})
+            fallback = Fallback.for_recipe(recipe)
+            options = {"reduce_range": reduce_range, "opset": opset, "own_texts": False, "fallback": fallback}
+            return step.model_copy(update=options)
         if lowering is Lowering.WEIGHTS_ONLY:
             return cls(way="int4 weights" if precision == "int4" else "int8 weights")
         if lowering is None or precision == "fp32":
@@ -125,17 +131,20 @@ class Quantize(Calibrated):
         return self.way
 
     def tools_used(self) -> tuple[str, ...]:
-        return (*self.tools, *self.calibration_tools)
+        execution = self.fallback.execution.tools if self.fallback else ()
+        return tuple(dict.fromkeys((*self.tools, *self.calibration_tools, *execution)))
 
     def code_used(self) -> tuple[str, ...]:
         """Return the modules that quantize in the way of this step."""
-        return tuple(f"{_ROOM}.{part}" for part in _PARTS[self.way])
+        judging = (*self.fallback.execution.code, *tasks.modules(self.fallback.task)) if self.fallback else ()
+        return (*(f"{_ROOM}.{part}" for part in _PARTS[self.way]), *judging)
 
     def inputs_used(self) -> tuple[str, ...]:
         """Return the step's inputs: the model, what calibration needs, and the graph with the names in `keep_in`."""
         names = ("shaped",) if self.keep_in else ()
         if self.lower is None:
-            return ("fused", *(("checkpoint",) if self.reads_checkpoint else ()), *names)
+            compared = ("reference",) if self.fallback else ()
+            return ("fused", *(("checkpoint",) if self.reads_checkpoint or compared else ()), *compared, *names)
         return ("fused", "reference" if self.way in HALVES and self.samples is None else "checkpoint", *names)
 
     def run(
@@ -150,7 +159,8 @@ class Quantize(Calibrated):
     ) -> QuantizeReport:
         """Write the quantized model, and return a report; for a model of several graphs, a report for each graph.
 
-        A model that cannot be quantized is left unchanged, and `unquantized` in the report says why. Raises FieldError
+        A model that cannot be quantized is left unchanged, and `unquantized` in the report says why. So is a model of
+        images where int8 misses a default bound on the cases of `reference`. Raises FieldError
         for a name in `keep_in` that the graph `shaped` does not have, and StepError where the samples do not suit the
         model, or where ONNX Runtime fails.
         """
@@ -158,7 +168,8 @@ class Quantize(Calibrated):
             keep_in.refuse_unknown(self.keep_in, shaped)
         if self.lower is None:
             for_cpu = functools.partial(self._for_cpu, fused, shaped, checkpoint=checkpoint, samples=samples)
-            return graphs.each(for_cpu, fused, out, together=_together)
+            report = graphs.each(for_cpu, fused, out, together=_together)
+            return self._kept(report, fused, out, reference=reference, checkpoint=checkpoint)
         try:
             precisions.refuse_half(onnx_files.load_graph(fused), self.lower)
             if reference is None:
@@ -190,6 +201,18 @@ class Quantize(Calibrated):
         except LeftAloneError as reason:
             return _left_alone(fused, out, reason)
         return replace(report, bytes=(precisions.size(fused), precisions.size(out)))
+
+    def _kept(
+        self, report: QuantizeReport, fused: Path, out: Path, *, reference: Path | None, checkpoint: Path | None
+    ) -> QuantizeReport:
+        """Return the report; or, where the comparison refuses the int8 model in `out`, put the model in fp32 there."""
+        if self.fallback is None or report.unquantized is not None or reference is None or checkpoint is None:
+            return report
+        reason = self.fallback.shortcoming(out, reference, checkpoint)
+        if reason is None:
+            return report
+        shutil.rmtree(out)
+        return _left_alone(fused, out, LeftAloneError(reason))
 
     def _quantized(
         self, fused: Path, out: Path, checkpoint: Path | None, samples: Path | None, kept: NamedLayers
