@@ -12,7 +12,6 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 from engine import tasks
-from engine.kit.accuracy.fallback import Fallback
 from engine.kit.inputs.cases import Case
 from engine.kit.onnx import graphs, ir_models, mapped_weights, onnx_files
 from engine.kit.onnx.ir_models import Pipeline
@@ -31,7 +30,7 @@ from engine.kit.quantization.report import (
     StaticReport,
     WeightOnlyReport,
 )
-from engine.runtimes.preparation import Lowering
+from engine.runtimes.preparation import Lowering, falls_back
 from engine.step import Section, TypedReport
 
 if TYPE_CHECKING:
@@ -45,6 +44,7 @@ WeightsOnly = Literal["int4 weights", "int8 weights"]
 
 _ROOM = "engine.kit.quantization"
 _DYNAMIC, _STATIC, _WEIGHT_ONLY = "dynamic.dynamic_int8", "static.static_int8", "weight_only"
+_FALLBACK = "engine.kit.accuracy.fallback"
 _QDQ, _HALF, _SIGNATURES = "qdq.qdq", "half.half_search", "half.signatures"
 _PARTS: Mapping[str, tuple[str, ...]] = {
     "dynamic": (_DYNAMIC, _STATIC), "int4 weights": (_WEIGHT_ONLY,), "int8 weights": (_WEIGHT_ONLY,),
@@ -69,7 +69,7 @@ class Quantize(Calibrated):
     section: ClassVar[Section | None] = Section.PRECISION
     carries_model: ClassVar[bool] = True
     tools: ClassVar[tuple[str, ...]] = (*ir_models.TOOLS, "onnxruntime")
-    keyed_if_set: ClassVar[tuple[str, ...]] = ("wide_sums", "fallback")
+    keyed_if_set: ClassVar[tuple[str, ...]] = ("wide_sums", "falls_back", "task", "opt")
     facts: ClassVar[tuple[str, ...]] = ("cpu.isa", "onnxruntime.build")
     """The facts that decide ONNX Runtime's kernels on the CPU, where samples run to measure ranges of tensors."""
 
@@ -87,8 +87,12 @@ class Quantize(Calibrated):
 
     It has operators that are faster than older ones, and convolutions in bf16.
     """
-    fallback: Fallback | None = None
-    """How int8 is compared with the original, so that a model of images may stay in fp32; None where it must not."""
+    falls_back: bool = False
+    """Whether the int8 model is compared with the original, and stays in fp32 where it misses a default bound."""
+    task: str | None = None
+    """The task that decides how outputs are compared."""
+    opt: Mapping[str, int] = {}
+    """The optimum of each axis in the first profile: the shape for which multiplications are counted."""
     wide_sums: tuple[str, ...] = ()
     """The operators that may sum in half precision, because the runtime's kernels for it sum in fp32."""
 
@@ -108,8 +112,10 @@ class Quantize(Calibrated):
             step = cls.calibrating(recipe) if draws else cls()
             reduce_range = recipe.target.isa in _WITHOUT_VNNI
             opset = recipe.runtime.newest_opset(recipe)
-            fallback = Fallback.for_recipe(recipe)
-            options = {"reduce_range": reduce_range, "opset": opset, "own_texts": False, "fallback": fallback}
+            options: dict[str, Any] = {"reduce_range": reduce_range, "opset": opset, "own_texts": False}
+            if falls_back(recipe):
+                opt = {axis: int(extent.opt) for profile in recipe.profiles[:1] for axis, extent in profile.items()}
+                options |= {"falls_back": True, "task": recipe.model.task, "opt": opt}
             return step.model_copy(update=options)
         if lowering is Lowering.WEIGHTS_ONLY:
             return cls(way="int4 weights" if precision == "int4" else "int8 weights")
@@ -131,20 +137,19 @@ class Quantize(Calibrated):
         return self.way
 
     def tools_used(self) -> tuple[str, ...]:
-        execution = self.fallback.execution.tools if self.fallback else ()
-        return tuple(dict.fromkeys((*self.tools, *self.calibration_tools, *execution)))
+        return (*self.tools, *self.calibration_tools)
 
     def code_used(self) -> tuple[str, ...]:
         """Return the modules that quantize in the way of this step."""
-        judging = (*self.fallback.execution.code, *tasks.modules(self.fallback.task)) if self.fallback else ()
+        judging = (_FALLBACK, *_fallback().code(), *tasks.modules(self.task)) if self.falls_back else ()
         return (*(f"{_ROOM}.{part}" for part in _PARTS[self.way]), *judging)
 
     def inputs_used(self) -> tuple[str, ...]:
         """Return the step's inputs: the model, what calibration needs, and the graph with the names in `keep_in`."""
         names = ("shaped",) if self.keep_in else ()
         if self.lower is None:
-            compared = ("reference",) if self.fallback else ()
-            return ("fused", *(("checkpoint",) if self.reads_checkpoint or compared else ()), *compared, *names)
+            read = {"checkpoint": self.reads_checkpoint or self.falls_back, "reference": self.falls_back}
+            return ("fused", *(name for name, is_read in read.items() if is_read), *names)
         return ("fused", "reference" if self.way in HALVES and self.samples is None else "checkpoint", *names)
 
     def run(
@@ -206,9 +211,10 @@ class Quantize(Calibrated):
         self, report: QuantizeReport, fused: Path, out: Path, *, reference: Path | None, checkpoint: Path | None
     ) -> QuantizeReport:
         """Return the report; or, where the comparison refuses the int8 model in `out`, put the model in fp32 there."""
-        if self.fallback is None or report.unquantized is not None or reference is None or checkpoint is None:
+        if not self.falls_back or report.unquantized is not None or reference is None or checkpoint is None:
             return report
-        reason = self.fallback.shortcoming(out, reference, checkpoint)
+        compared = {"reference": reference, "checkpoint": checkpoint, "task": self.task, "opt": self.opt}
+        reason = _fallback().shortcoming(out, **compared)
         if reason is None:
             return report
         shutil.rmtree(out)
@@ -252,6 +258,10 @@ class Quantize(Calibrated):
 
 def _part(part: str) -> Any:
     return importlib.import_module(f"{_ROOM}.{part}")
+
+
+def _fallback() -> Any:
+    return importlib.import_module(_FALLBACK)
 
 
 def _takes_texts(recipe: Recipe) -> bool:

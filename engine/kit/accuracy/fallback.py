@@ -4,43 +4,39 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
 
 from engine.errors import JudgementError
 from engine.kit.accuracy import built_model, thresholds
-from engine.kit.accuracy.gate import Bounded, falls_back
-from engine.kit.inputs import bench_inputs
+from engine.kit.accuracy.gate import Bounded
 from engine.recipe.values import Bound
 from engine.runtimes.execution import Execution
-from engine.step import Frozen
 
-if TYPE_CHECKING:
-    from engine.recipe.schema import Recipe
+_CPU = Execution()
 
 
-class Fallback(Frozen):
-    """How an int8 model is compared with the original, to decide whether it is kept."""
+class _Int8Bounds(Bounded):
+    """The default bounds of int8; no step of a build."""
 
-    execution: Execution
-    task: str | None
-    opt: Mapping[str, int]
+    def run(self, out: Path) -> None:
+        raise NotImplementedError
 
-    @classmethod
-    def for_recipe(cls, recipe: Recipe) -> Self | None:
-        """Return the comparison for a recipe that leaves the decision to it; else None."""
-        if not falls_back(recipe):
-            return None
-        execution = Execution.for_recipe(recipe)
-        return cls(execution=execution, task=recipe.model.task, opt=bench_inputs.optima(recipe)[0])
 
-    def shortcoming(self, quantized: Path, reference: Path, checkpoint: Path) -> str | None:
-        """Return why the default bounds of int8 refuse the model in a folder; None where they hold."""
-        report = built_model.measure(
-            quantized, self.execution, reference=reference, checkpoint=checkpoint, task=self.task, opt=self.opt
-        )
-        share = Bound(at_least=thresholds.PRECISION_SHARE)
-        try:
-            Bounded(task=self.task, precision="int8", precision_share=share).refuse(report)
-        except JudgementError as error:
-            return "; ".join([f"in int8, {error.what[0].lower()}{error.what[1:]}", *error.facts])
-        return None
+def code() -> tuple[str, ...]:
+    """Return the modules that run the model."""
+    return _CPU.code
+
+
+def shortcoming(
+    quantized: Path, *, reference: Path, checkpoint: Path, task: str | None, opt: Mapping[str, int]
+) -> str | None:
+    """Return why the default bounds of int8 refuse the model in a folder; None where they hold.
+
+    The model answers the cases of the reference, as in `validate`, and is compared with the original.
+    """
+    report = built_model.measure(quantized, _CPU, reference=reference, checkpoint=checkpoint, task=task, opt=opt)
+    share = Bound(at_least=thresholds.PRECISION_SHARE)
+    try:
+        _Int8Bounds(task=task, precision="int8", precision_share=share).refuse(report)
+    except JudgementError as error:
+        return "; ".join([f"in int8, {error.what[0].lower()}{error.what[1:]}", *error.facts])
+    return None

@@ -14,7 +14,7 @@ from engine.kit.accuracy.variation import RANKED
 from engine.kit.inputs import bench_inputs
 from engine.machine import cpu
 from engine.recipe.values import Bound, Metric, Precision
-from engine.runtimes.preparation import Lowering
+from engine.runtimes.preparation import Lowering, falls_back
 from engine.step import Step, TypedReport
 
 if TYPE_CHECKING:
@@ -32,8 +32,6 @@ _UNMEASURED = {
 }
 """Why a number with a bound could not be measured."""
 _Number = TypeVar("_Number")
-_DISTANCES = ("cosine", "agreement", "max_abs", "variation", "rank", "precision_share", "metric")
-"""The bounds that a recipe may set on what quantization costs."""
 _CHANNELS = {"yolov8": 1, "yolov5": 2}
 """The layout of a detector's only output -> the axis with the numbers of a box and its scores."""
 
@@ -80,7 +78,8 @@ class Bounded(Step):
         """
         validation = recipe.validation
         lowering = recipe.runtime.lowering(recipe)
-        bounds: dict[str, Any] = {name: getattr(validation, name) for name in (*_DISTANCES, "in_batch")}
+        same = ("cosine", "agreement", "max_abs", "variation", "rank", "in_batch", "precision_share", "metric")
+        bounds: dict[str, Any] = {name: getattr(validation, name) for name in same}
         if falls_back(recipe):
             bounds["precision_share"] = Bound(at_least=0)  # the step `quantize` has judged the share
         return cls(
@@ -216,15 +215,6 @@ class Bounded(Step):
         misses = thresholds.missed("precision_share", reached, self.precision_share or default)
         if misses:
             raise refusals.too_little(misses[0], reached, work, self.precision, weights_only=self.weights_only)
-
-
-def falls_back(recipe: Recipe) -> bool:
-    """Whether a model stays in fp32 where int8 misses the default bounds: one of images, on a CPU.
-
-    A recipe that sets a bound, or says how to quantize, is obeyed: where int8 misses the bound, the build fails.
-    """
-    own = bool(recipe.quantize) or any(getattr(recipe.validation, name) is not None for name in _DISTANCES)
-    return recipe.images is not None and not own and recipe.runtime.lowering(recipe) is Lowering.DYNAMIC
 
 
 def _boxes_along(recipe: Recipe) -> dict[str, int]:
