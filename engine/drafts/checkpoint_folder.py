@@ -12,6 +12,8 @@ from engine.errors import StepError, UsageError
 from engine.kit.checkpoints import checkpoint as checkpoints
 from engine.kit.checkpoints import json_files, licenses, model_files, published, sentences
 from engine.kit.reference import image_inputs
+from engine.recipe import image_input
+from engine.recipe.image_input import Images
 from engine.runtimes import axes
 from engine.tasks import Task
 
@@ -73,8 +75,9 @@ def _put_weights(draft: Draft, place: Path) -> None:
 
 def _put_images(draft: Draft, place: Path, purpose: Task) -> None:
     """Set the profile, the shapes, the samples and the entry of a model of images."""
-    free = axes.free(image_inputs.axes(place, purpose.name, None))
     sides, longest = _sides(place), _longest(place) or _USUAL
+    images = None if image_inputs.sides(place, None) else _put_size(draft, sides[-1])
+    free = axes.free(image_inputs.axes(place, purpose.name, images))
     sizes = {"batch": [1, 1, 8], "height": sides, "width": sides, "texts": [1, len(purpose.example), 8]}
     sizes["sequence"] = [1, min(_SHORT, longest), longest]
     profile = {axis: sizes[axis] for axis in free if axis in sizes}
@@ -87,6 +90,13 @@ def _put_images(draft: Draft, place: Path, purpose: Task) -> None:
     entry = f"{draft.fields['name']}_{tasks.input_word(purpose, images=True)}"
     beside = " and texts" if purpose.takes_texts else ""
     draft.put("package.triton.ensemble", entry, f"the entry that takes image files{beside}")
+
+
+def _put_size(draft: Draft, side: int) -> Images:
+    """Propose a size for a graph of one size, where the image processor gives several: no image is larger than it."""
+    size = {"size": {"height": side, "width": side}}
+    draft.put("preprocess", size, "the graph takes one size; no image becomes larger than this one, and all are padded")
+    return image_input.of(size, "transformers")
 
 
 def _sides(place: Path) -> list[int]:

@@ -105,6 +105,8 @@ def _sizes_of_recipe(settings: Mapping[str, Any], preprocess: Mapping[str, Any])
     if not size and not fit:
         return changed
     resize, own_crop = settings["resize"] or {}, settings["crop"]
+    if settings["pad"] == "batch" and not (fit or crop) and 0 < resize.get("longest_edge", 0) <= min(_sides(size)):
+        return {}  # the images are padded to the size, in `_fixed`
     own = resize.get("cover") or resize.get("inside") or [resize.get("height") or resize.get("shortest_edge")]
     share = min(own) / min(own_crop) if own_crop and own != [None] else 1
     is_cropped = "cover" in resize or ("shortest_edge" in resize and own_crop) or (crop and not resize)
