@@ -95,7 +95,7 @@ def _put_images(draft: Draft, place: Path, purpose: Task) -> None:
 def _put_size(draft: Draft, side: int) -> Images:
     """Propose a size for a graph of one size, where the image processor gives several: no image is larger than it."""
     size = {"size": {"height": side, "width": side}}
-    draft.put("preprocess", size, "the graph takes one size; no image becomes larger than this one, and all are padded")
+    draft.put("preprocess", size, "the graph takes one size: all images are padded to it, as a processor pads a batch")
     return image_input.of(size, "transformers")
 
 
@@ -105,8 +105,9 @@ def _sides(place: Path) -> list[int]:
     settings = settings or json_files.settings(place / "processor_config.json").get("image_processor") or {}
     stated = settings.get("size")
     size = stated if isinstance(stated, dict) else {}
-    shortest, longest = (size.get(edge, usual) for edge, usual in (("shortest_edge", _SIDE), ("longest_edge", 0)))
-    return [max(1, shortest // 4), shortest, max(shortest, longest)]
+    shortest, longest = (size.get(edge) for edge in ("shortest_edge", "longest_edge"))
+    shortest = shortest or _SIDE
+    return [max(1, shortest // 4), shortest, max(shortest, longest or 2 * shortest)]
 
 
 def _put_texts(draft: Draft, place: Path, purpose: Task) -> None:
