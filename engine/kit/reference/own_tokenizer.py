@@ -27,9 +27,7 @@ class OwnTokenizer:
         """The name of the tokenizer's class."""
         return type(self.tokenizer).__name__
 
-    def inputs(
-        self, text: str, pair: str | None, *, longest: int | None, fills: bool = False
-    ) -> dict[str, np.ndarray]:
+    def inputs(self, text: str, pair: str | None, *, longest: int | None, fills: bool = False) -> dict[str, np.ndarray]:
         """Return what a user gives the model for a text or a pair, int64 [1, tokens] each, cut to `longest` tokens.
 
         With `fills`, a shorter text is padded to `longest` tokens.
