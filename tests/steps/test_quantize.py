@@ -428,6 +428,6 @@ def test_a_model_that_int8_harms_stays_as_it_was_and_the_report_says_why(tmp_pat
     monkeypatch.setattr("engine.steps.quantize._fallback", lambda: judge)
     fused = convolutional.written(tmp_path / "fused")
     out = tmp_path / "out"
-    report = Quantize(falls_back=True).run(out, fused=fused, reference=tmp_path, checkpoint=tmp_path)
+    report = Quantize(falls_back=True).run(out, fused=fused, reference=tmp_path, checkpoint=fused)
     assert report.unquantized == "in int8, out is far off"
     assert (out / "model.onnx").read_bytes() == (fused / "model.onnx").read_bytes()
