@@ -30,7 +30,7 @@ from engine.kit.quantization.report import (
     StaticReport,
     WeightOnlyReport,
 )
-from engine.runtimes.preparation import Lowering, falls_back
+from engine.runtimes.preparation import Lowering
 from engine.step import Section, TypedReport
 
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ class Quantize(Calibrated):
             reduce_range = recipe.target.isa in _WITHOUT_VNNI
             opset = recipe.runtime.newest_opset(recipe)
             options: dict[str, Any] = {"reduce_range": reduce_range, "opset": opset, "own_texts": False}
-            if falls_back(recipe):
+            if recipe.falls_back:
                 opt = {axis: int(extent.opt) for profile in recipe.profiles[:1] for axis, extent in profile.items()}
                 options |= {"falls_back": True, "task": recipe.model.task, "opt": opt}
             return step.model_copy(update=options)

@@ -14,7 +14,7 @@ from engine.kit.accuracy.variation import RANKED
 from engine.kit.inputs import bench_inputs
 from engine.machine import cpu
 from engine.recipe.values import Bound, Metric, Precision
-from engine.runtimes.preparation import Lowering, falls_back
+from engine.runtimes.preparation import Lowering
 from engine.step import Step, TypedReport
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ class Bounded(Step):
         lowering = recipe.runtime.lowering(recipe)
         same = ("cosine", "agreement", "max_abs", "variation", "rank", "in_batch", "precision_share", "metric")
         bounds: dict[str, Any] = {name: getattr(validation, name) for name in same}
-        if falls_back(recipe):
+        if recipe.falls_back:
             bounds["precision_share"] = Bound(at_least=0)  # the step `quantize` has judged the share
         return cls(
             **bounds,

@@ -23,10 +23,10 @@ def keep_apart(model: onnx.ModelProto) -> None:
     import numpy as np
     import onnx
 
-    made = onnx_files.producers(model.graph)
-    pooled = [made.get(node.input[0]) for node in model.graph.node if node.op_type == _POOLING]
+    producers = onnx_files.producers(model.graph)
+    pooled = [producers.get(node.input[0]) for node in model.graph.node if node.op_type == _POOLING]
     for pad in pooled:
-        if pad is not None and pad.op_type == "Pad" and _is_zero(model, made, pad):
+        if pad is not None and pad.op_type == "Pad" and _is_zero(model, producers, pad):
             name = f"{pad.output[0]}_number"
             least = np.array(np.finfo(np.float32).tiny)
             model.graph.initializer.append(onnx.numpy_helper.from_array(least, name))
@@ -34,12 +34,12 @@ def keep_apart(model: onnx.ModelProto) -> None:
             pad.input[_VALUE] = name
 
 
-def _is_zero(model: onnx.ModelProto, made: dict[str, onnx.NodeProto], pad: onnx.NodeProto) -> bool:
+def _is_zero(model: onnx.ModelProto, producers: dict[str, onnx.NodeProto], pad: onnx.NodeProto) -> bool:
     """Whether a Pad writes float32 zeros."""
     import onnx
 
     value = pad.input[_VALUE] if len(pad.input) > _VALUE else ""
-    node = made.get(value)
+    node = producers.get(value)
     stored = node.attribute[0].t if node is not None and node.op_type == "Constant" else None
     stored = stored or onnx_files.initializers(model.graph).get(value)
     return stored is not None and stored.data_type == onnx.TensorProto.FLOAT and not onnx.numpy_helper.to_array(stored)
