@@ -12,6 +12,8 @@ from engine.errors import StepError, UsageError
 from engine.kit.checkpoints import checkpoint as checkpoints
 from engine.kit.checkpoints import json_files, licenses, model_files, published, sentences
 from engine.kit.reference import image_inputs
+from engine.recipe import image_input
+from engine.recipe.image_input import Images
 from engine.runtimes import axes
 from engine.tasks import Task
 
@@ -73,8 +75,9 @@ def _put_weights(draft: Draft, place: Path) -> None:
 
 def _put_images(draft: Draft, place: Path, purpose: Task) -> None:
     """Set the profile, the shapes, the samples and the entry of a model of images."""
-    free = axes.free(image_inputs.axes(place, purpose.name, None))
     sides, longest = _sides(place), _longest(place) or _USUAL
+    images = None if image_inputs.sides(place, None) else _put_size(draft, sides[-1])
+    free = axes.free(image_inputs.axes(place, purpose.name, images))
     sizes = {"batch": [1, 1, 8], "height": sides, "width": sides, "texts": [1, len(purpose.example), 8]}
     sizes["sequence"] = [1, min(_SHORT, longest), longest]
     profile = {axis: sizes[axis] for axis in free if axis in sizes}
@@ -89,14 +92,22 @@ def _put_images(draft: Draft, place: Path, purpose: Task) -> None:
     draft.put("package.triton.ensemble", entry, f"the entry that takes image files{beside}")
 
 
+def _put_size(draft: Draft, side: int) -> Images:
+    """Propose a size for a graph of one size, where the image processor gives several: no image is larger than it."""
+    size = {"size": {"height": side, "width": side}}
+    draft.put("preprocess", size, "the graph takes one size: all images are padded to it, as a processor pads a batch")
+    return image_input.of(size, "transformers")
+
+
 def _sides(place: Path) -> list[int]:
     """Return the range of a side of the prepared images, by the settings of an image processor that gives several."""
     settings = json_files.settings(place / "preprocessor_config.json")
     settings = settings or json_files.settings(place / "processor_config.json").get("image_processor") or {}
     stated = settings.get("size")
     size = stated if isinstance(stated, dict) else {}
-    shortest, longest = (size.get(edge, usual) for edge, usual in (("shortest_edge", _SIDE), ("longest_edge", 0)))
-    return [max(1, shortest // 4), shortest, max(shortest, longest)]
+    shortest, longest = (size.get(edge) for edge in ("shortest_edge", "longest_edge"))
+    shortest = shortest or _SIDE
+    return [max(1, shortest // 4), shortest, max(shortest, longest or 2 * shortest)]
 
 
 def _put_texts(draft: Draft, place: Path, purpose: Task) -> None:
@@ -104,12 +115,16 @@ def _put_texts(draft: Draft, place: Path, purpose: Task) -> None:
     stated = _longest(place)
     longest = min(stated or _LONG, _LONG)
     note = f"the model takes {stated} tokens" if stated else f"the model's files name no limit: {_LONG} is a choice"
+    shapes = image_inputs.axes(place, purpose.name, None)
+    is_fixed = bool(shapes) and "sequence" not in axes.free(shapes)
     usual, short = min(_USUAL, longest), min(_SHORT, longest)
     generates = purpose.generates is not None
     sizes = [1, short, min(_PROMPT, longest)] if generates else [1, usual, longest]
     batch = [1, 1, 4] if generates else [1, 1, 8]
-    draft.put("profiles", [{"batch": batch, "sequence": sizes}], f"[min, opt, max]; {note}")
-    draft.put("bench.shapes", [{"batch": 1, "sequence": short}], "add the shapes that your clients send")
+    note = "each text is padded to the one length that the model takes" if is_fixed else note
+    draft.put("profiles", [{"batch": batch, **({} if is_fixed else {"sequence": sizes})}], f"[min, opt, max]; {note}")
+    shape = {"batch": 1, **({} if is_fixed else {"sequence": short})}
+    draft.put("bench.shapes", [shape], "add the shapes that your clients send")
     draft.put("bench.against", [{"runtime": "pytorch"}])
     if generates:
         draft.put("generate.max_new_tokens", 32, "the most tokens of an answer")

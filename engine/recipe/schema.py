@@ -53,6 +53,7 @@ from engine.recipe.shape_values import ShapeValues
 from engine.recipe.tune import Tune
 from engine.recipe.values import Precision, Profile, RecipePart, Rival
 from engine.runtimes import registry
+from engine.runtimes.preparation import Lowering
 
 if TYPE_CHECKING:
     from engine.runtimes.runtime import Runtime
@@ -293,6 +294,16 @@ class Recipe(RecipePart):
     def runtime(self) -> "Runtime":
         """The runtime that `target.runtime` names."""
         return registry.of(self)
+
+    @property
+    def falls_back(self) -> bool:
+        """Whether a model stays in fp32 where int8 misses the default bounds: one of images, on a CPU.
+
+        A recipe that sets a bound, or says how to quantize, is obeyed: where int8 misses the bound, the build fails.
+        """
+        bounds = ("cosine", "agreement", "max_abs", "variation", "rank", "precision_share", "metric")
+        own = bool(self.quantize) or any(getattr(self.validation, name) is not None for name in bounds)
+        return self.images is not None and not own and self.runtime.lowering(self) is Lowering.DYNAMIC
 
     @property
     def images(self) -> Images | None:

@@ -158,12 +158,12 @@ def _sizes(batchings: Sequence[Batching]) -> Iterator[str]:
 
 
 def precision_lines(report: QuantizeReport) -> list[str]:
-    """Return the precisions in a graph for a GPU, as lines; no lines for a report about a graph for a CPU."""
+    """Return the precisions in a graph for a GPU, as lines; of a graph for a CPU, why it was left in fp32."""
     if isinstance(report, HalfReport):
         work = "no matrix products to be" if report.share is None else f"{report.share:.0%} of the MatMul work"
         return _half(report, f"{work} in {report.precision}")
     if not isinstance(report, QdqReport):
-        return []
+        return [] if report.unquantized is None else [f"left in fp32: {report.unquantized}"]
     kind, quantized = report.precision, report.quantized
     if quantized is None:
         return _half(report.rest, f"nothing in {kind}, all in fp16: {report.unquantized}")

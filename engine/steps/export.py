@@ -17,7 +17,7 @@ from engine.kit.checkpoints import unbuildable
 from engine.kit.generation import modules
 from engine.kit.onnx import graphs, ir_models, mapped_weights, onnx_files
 from engine.kit.onnx.ir_models import Pipeline
-from engine.kit.onnx.passes import embedding_tables
+from engine.kit.onnx.passes import embedding_tables, padding
 from engine.kit.reference import (
     export_ways,
     own_tokenizer,
@@ -178,6 +178,7 @@ class Export(Step):
                 model = _untwinned(model)
             if vision_models.is_one(module):
                 _state_shapes(model, module, example)
+            padding.keep_apart(model)
             onnx_files.save(model, normal, threshold=self.inline_limit)
         shutil.rmtree(raw)
 

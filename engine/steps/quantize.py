@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import importlib
+import shutil
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -43,6 +44,7 @@ WeightsOnly = Literal["int4 weights", "int8 weights"]
 
 _ROOM = "engine.kit.quantization"
 _DYNAMIC, _STATIC, _WEIGHT_ONLY = "dynamic.dynamic_int8", "static.static_int8", "weight_only"
+_FALLBACK = "engine.kit.accuracy.fallback"
 _QDQ, _HALF, _SIGNATURES = "qdq.qdq", "half.half_search", "half.signatures"
 _PARTS: Mapping[str, tuple[str, ...]] = {
     "dynamic": (_DYNAMIC, _STATIC), "int4 weights": (_WEIGHT_ONLY,), "int8 weights": (_WEIGHT_ONLY,),
@@ -67,7 +69,7 @@ class Quantize(Calibrated):
     section: ClassVar[Section | None] = Section.PRECISION
     carries_model: ClassVar[bool] = True
     tools: ClassVar[tuple[str, ...]] = (*ir_models.TOOLS, "onnxruntime")
-    keyed_if_set: ClassVar[tuple[str, ...]] = ("wide_sums",)
+    keyed_if_set: ClassVar[tuple[str, ...]] = ("wide_sums", "falls_back", "task", "opt")
     facts: ClassVar[tuple[str, ...]] = ("cpu.isa", "onnxruntime.build")
     """The facts that decide ONNX Runtime's kernels on the CPU, where samples run to measure ranges of tensors."""
 
@@ -85,6 +87,12 @@ class Quantize(Calibrated):
 
     It has operators that are faster than older ones, and convolutions in bf16.
     """
+    falls_back: bool = False
+    """Whether the int8 model is compared with the original, and stays in fp32 where it misses a default bound."""
+    task: str | None = None
+    """The task that decides how outputs are compared."""
+    opt: Mapping[str, int] = {}
+    """The optimum of each axis in the first profile: the shape for which multiplications are counted."""
     wide_sums: tuple[str, ...] = ()
     """The operators that may sum in half precision, because the runtime's kernels for it sum in fp32."""
 
@@ -104,7 +112,11 @@ class Quantize(Calibrated):
             step = cls.calibrating(recipe) if draws else cls()
             reduce_range = recipe.target.isa in _WITHOUT_VNNI
             opset = recipe.runtime.newest_opset(recipe)
-            return step.model_copy(update={"reduce_range": reduce_range, "opset": opset, "own_texts": False})
+            options: dict[str, Any] = {"reduce_range": reduce_range, "opset": opset, "own_texts": False}
+            if recipe.falls_back:
+                opt = {axis: int(extent.opt) for profile in recipe.profiles[:1] for axis, extent in profile.items()}
+                options |= {"falls_back": True, "task": recipe.model.task, "opt": opt}
+            return step.model_copy(update=options)
         if lowering is Lowering.WEIGHTS_ONLY:
             return cls(way="int4 weights" if precision == "int4" else "int8 weights")
         if lowering is None or precision == "fp32":
@@ -129,13 +141,15 @@ class Quantize(Calibrated):
 
     def code_used(self) -> tuple[str, ...]:
         """Return the modules that quantize in the way of this step."""
-        return tuple(f"{_ROOM}.{part}" for part in _PARTS[self.way])
+        judging = (_FALLBACK, *_fallback().code(), *tasks.modules(self.task)) if self.falls_back else ()
+        return (*(f"{_ROOM}.{part}" for part in _PARTS[self.way]), *judging)
 
     def inputs_used(self) -> tuple[str, ...]:
         """Return the step's inputs: the model, what calibration needs, and the graph with the names in `keep_in`."""
         names = ("shaped",) if self.keep_in else ()
         if self.lower is None:
-            return ("fused", *(("checkpoint",) if self.reads_checkpoint else ()), *names)
+            read = {"checkpoint": self.reads_checkpoint or self.falls_back, "reference": self.falls_back}
+            return ("fused", *(name for name, is_read in read.items() if is_read), *names)
         return ("fused", "reference" if self.way in HALVES and self.samples is None else "checkpoint", *names)
 
     def run(
@@ -150,7 +164,8 @@ class Quantize(Calibrated):
     ) -> QuantizeReport:
         """Write the quantized model, and return a report; for a model of several graphs, a report for each graph.
 
-        A model that cannot be quantized is left unchanged, and `unquantized` in the report says why. Raises FieldError
+        A model that cannot be quantized is left unchanged, and `unquantized` in the report says why. So is a model of
+        images where int8 misses a default bound on the cases of `reference`. Raises FieldError
         for a name in `keep_in` that the graph `shaped` does not have, and StepError where the samples do not suit the
         model, or where ONNX Runtime fails.
         """
@@ -158,7 +173,8 @@ class Quantize(Calibrated):
             keep_in.refuse_unknown(self.keep_in, shaped)
         if self.lower is None:
             for_cpu = functools.partial(self._for_cpu, fused, shaped, checkpoint=checkpoint, samples=samples)
-            return graphs.each(for_cpu, fused, out, together=_together)
+            report = graphs.each(for_cpu, fused, out, together=_together)
+            return self._kept(report, fused, out, reference=reference, checkpoint=checkpoint)
         try:
             precisions.refuse_half(onnx_files.load_graph(fused), self.lower)
             if reference is None:
@@ -190,6 +206,19 @@ class Quantize(Calibrated):
         except LeftAloneError as reason:
             return _left_alone(fused, out, reason)
         return replace(report, bytes=(precisions.size(fused), precisions.size(out)))
+
+    def _kept(
+        self, report: QuantizeReport, fused: Path, out: Path, *, reference: Path | None, checkpoint: Path | None
+    ) -> QuantizeReport:
+        """Return the report; or, where the comparison refuses the int8 model in `out`, put the model in fp32 there."""
+        if not self.falls_back or report.unquantized is not None or reference is None or checkpoint is None:
+            return report
+        compared = {"reference": reference, "checkpoint": checkpoint, "task": self.task, "opt": self.opt}
+        reason = _fallback().shortcoming(out, **compared)
+        if reason is None:
+            return report
+        shutil.rmtree(out)
+        return _left_alone(fused, out, LeftAloneError(reason))
 
     def _quantized(
         self, fused: Path, out: Path, checkpoint: Path | None, samples: Path | None, kept: NamedLayers
@@ -229,6 +258,10 @@ class Quantize(Calibrated):
 
 def _part(part: str) -> Any:
     return importlib.import_module(f"{_ROOM}.{part}")
+
+
+def _fallback() -> Any:
+    return importlib.import_module(_FALLBACK)
 
 
 def _takes_texts(recipe: Recipe) -> bool:

@@ -40,3 +40,23 @@ def test_what_check_refuses_gets_no_draft(tmp_path, file, fields, why):
     heads.edit(place / file, **fields)
     with pytest.raises(StepError, match=why):
         checkpoint_folder.add(Draft(str(place)), place, task=None, on=None)
+
+
+def test_texts_of_one_length_have_no_axis_for_it(tmp_path):
+    fields = {"model_type": "siglip_text_model", "architectures": ["SiglipTextModel"], "vocab_size": 90}
+    (tmp_path / "config.json").write_text(json.dumps({**fields, "max_position_embeddings": 64}))
+    draft = Draft({"name": "it"})
+    checkpoint_folder.add(draft, tmp_path, task="feature-extraction", on="cpu")
+    assert draft.fields["profiles"] == [{"batch": [1, 1, 8]}]
+    assert draft.fields["bench"]["shapes"] == [{"batch": 1}]
+
+
+def test_a_graph_of_one_size_gets_the_longest_side_of_the_image_processor(tmp_path):
+    fields = {"model_type": "deformable_detr", "architectures": ["DeformableDetrForObjectDetection"]}
+    (tmp_path / "config.json").write_text(json.dumps(fields))
+    size = {"shortest_edge": 48, "longest_edge": 80}
+    (tmp_path / "preprocessor_config.json").write_text(json.dumps({"do_resize": True, "size": size}))
+    draft = Draft({"name": "it"})
+    checkpoint_folder.add(draft, tmp_path, task=None, on="cpu")
+    assert draft.fields["preprocess"] == {"size": {"height": 80, "width": 80}}
+    assert draft.fields["profiles"] == [{"batch": [1, 1, 8]}]

@@ -2,6 +2,7 @@ import json
 import os
 from collections import Counter
 from pathlib import Path
+from types import SimpleNamespace
 
 import convolutional
 import graphs
@@ -22,6 +23,7 @@ from engine.recipe.schema import ModelSection, Recipe, TargetSection
 from engine.runtimes.onnxruntime import session as ort
 from engine.steps.fuse import Fuse
 from engine.steps.quantize import Quantize
+from engine.steps.validate import Validate
 
 
 def quantize(tmp_path, model, **options):
@@ -180,10 +182,10 @@ def test_bf16_is_in_opset_22_where_the_runtime_reads_it():
 @pytest.mark.parametrize("task", [None, "image-classification"])
 def test_int8_of_what_may_be_convolutional_looks_at_samples_or_draws_inputs(task):
     drawing = planned(task=task)
-    assert drawing.inputs_used() == (("fused",) if task is None else ("fused", "checkpoint"))
+    assert drawing.inputs_used() == (("fused",) if task is None else ("fused", "checkpoint", "reference"))
     assert [profile["batch"].opt for profile in drawing.profiles] == [8]
     step = planned(task=task, calibrate={"samples": "/images.npz", "limit": 9})
-    assert step.inputs_used() == ("fused", "checkpoint")
+    assert step.inputs_used() == drawing.inputs_used() if task else ("fused", "checkpoint")
     assert (step.samples.uri, step.limit, step.profiles) == ("/images.npz", 9, ())
 
 
@@ -205,7 +207,7 @@ def test_a_convolutional_graph_is_calibrated_on_the_samples_of_the_recipe(tmp_pa
     assert (report.samples, report.held_out) == (8, 2)
 
 
-def test_half_precision_looks_at_the_reference_and_int8_never_does():
+def test_half_precision_looks_at_the_reference_and_int8_of_a_gpu_never_does():
     assert planned("fp16", device="T4").inputs_used() == ("fused", "reference")
     assert planned("int8", device="T4").inputs_used() == ("fused", "checkpoint")
     samples = {"samples": "/train.jsonl", "limit": 9}
@@ -405,3 +407,27 @@ def test_large_weights_come_from_and_go_to_external_data(tmp_path, monkeypatch):
 
 def test_bytes_are_the_same_in_another_directory_process_and_hash_seed(tmp_path):
     assert len(step_process.digests(Quantize, tmp_path, fused=fused(tmp_path, graphs.tiny("bert")))) == 1
+
+
+@pytest.mark.parametrize(
+    ("fields", "falls_back"),
+    [({}, True), ({"validate": {"cosine": 0.9}}, False), ({"quantize": {"keep_in": {"fp32": ["a"]}}}, False)],
+)
+def test_a_model_of_images_falls_back_where_the_recipe_sets_no_bound(fields, falls_back):
+    model = ModelSection(source="/model", task="image-classification")
+    target = TargetSection(device="cpu", runtime="onnxruntime")
+    recipe = Recipe(name="it", model=model, target=target, precision="int8", **fields)
+    step = Quantize.for_recipe(recipe)
+    assert step.falls_back is falls_back
+    assert ("reference" in step.inputs_used()) is falls_back
+    assert (Validate.for_recipe(recipe).precision_share is not None) is falls_back
+
+
+def test_a_model_that_int8_harms_stays_as_it_was_and_the_report_says_why(tmp_path, monkeypatch):
+    judge = SimpleNamespace(shortcoming=lambda out, **_: f"in int8, {out.name} is far off")
+    monkeypatch.setattr("engine.steps.quantize._fallback", lambda: judge)
+    fused = convolutional.written(tmp_path / "fused")
+    out = tmp_path / "out"
+    report = Quantize(falls_back=True).run(out, fused=fused, reference=tmp_path, checkpoint=fused)
+    assert report.unquantized == "in int8, out is far off"
+    assert (out / "model.onnx").read_bytes() == (fused / "model.onnx").read_bytes()

@@ -119,6 +119,9 @@ _DETR = {
     "decoder_attention_heads": 4, "encoder_ffn_dim": 64, "decoder_ffn_dim": 64, "num_queries": 12,
 }  # fmt: skip
 _DETR_IMAGES = {"size": {"shortest_edge": 48, "longest_edge": 80}}
+_PADDED = Processor(
+    name="DeformableDetr", settings={**_DETR_IMAGES, "pad_size": {"height": 80, "width": 80}}
+)  # its graph has one size
 _STAGES = ["stage2", "stage3", "stage4"]
 _RT_DETR = {
     "encoder_hidden_dim": 32, "encoder_in_channels": [24, 32, 40], "encoder_ffn_dim": 64,
@@ -245,7 +248,7 @@ _ROWS: dict[str, dict[str, Row]] = {
         "rt_detr": Row(config={**_RT_DETR, "backbone_config": _RT_RESNET}, processor=_square("RTDetr", 64)),
         "rt_detr_v2": Row(config={**_RT_DETR, "backbone_config": _RT_RESNET}, processor=_square("RTDetr", 64)),
         "conditional_detr": Row(config=_DETR, processor=Processor(name="ConditionalDetr", settings=_DETR_IMAGES)),
-        "deformable_detr": Row(config=_DEFORMABLE, processor=Processor(name="DeformableDetr", settings=_DETR_IMAGES)),
+        "deformable_detr": Row(config=_DEFORMABLE, processor=_PADDED),
         "table-transformer": Row(config=_DETR, processor=Processor(name="Detr", settings=_DETR_IMAGES)),
         "d_fine": Row(
             config={

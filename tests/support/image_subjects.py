@@ -166,7 +166,7 @@ def _requests(folder: Path, accepts: Callable[[list[Path]], object]) -> Iterator
     """
     photos = image_files.write_photos(folder / "photos", max(BATCHES))
     try:
-        accepts(photos[:2])
+        accepts(photos[: BATCHES[1]])
     except ValueError:
         photos = image_files.write_photos(folder / "equal", max(BATCHES), same_size=True)
     for rows in BATCHES:

@@ -118,8 +118,9 @@ def _overlaps(box: np.ndarray, others: np.ndarray) -> np.ndarray:
     """Return the common area of a box and each other one, as a share of their joint area."""
     import numpy as np
 
-    least = np.maximum(box[:2] - box[2:] / 2, others[:, :2] - others[:, 2:] / 2)
-    most = np.minimum(box[:2] + box[2:] / 2, others[:, :2] + others[:, 2:] / 2)
+    own, sides = np.abs(box[2:]), np.abs(others[:, 2:])  # an untrained D-FINE gives boxes that end before they start
+    least = np.maximum(box[:2] - own / 2, others[:, :2] - sides / 2)
+    most = np.minimum(box[:2] + own / 2, others[:, :2] + sides / 2)
     common = np.maximum(most - least, 0).prod(axis=1)
-    joint = box[2:].prod() + others[:, 2:].prod(axis=1) - common
+    joint = own.prod() + sides.prod(axis=1) - common
     return np.asarray(common / np.maximum(joint, np.finfo(np.float32).tiny))

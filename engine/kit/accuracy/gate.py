@@ -79,8 +79,11 @@ class Bounded(Step):
         validation = recipe.validation
         lowering = recipe.runtime.lowering(recipe)
         same = ("cosine", "agreement", "max_abs", "variation", "rank", "in_batch", "precision_share", "metric")
+        bounds: dict[str, Any] = {name: getattr(validation, name) for name in same}
+        if recipe.falls_back:
+            bounds["precision_share"] = Bound(at_least=0)  # the step `quantize` has judged the share
         return cls(
-            **{name: getattr(validation, name) for name in same},
+            **bounds,
             task=recipe.model.task,
             precision=recipe.precision,
             asks_to_join=_asks_to_join(recipe.package.triton),

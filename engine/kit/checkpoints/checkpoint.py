@@ -36,6 +36,8 @@ GENERIC = frozenset({"PreTrainedTokenizerFast", "TokenizersBackend"})
 """The classes of tokenizers that have token types and special tokens only where tokenizer_config.json names them."""
 _TWO_TYPES = frozenset({"albert", "bert", "electra"})
 """Values of `model_type` whose models have two token types where config.json has no `type_vocab_size`."""
+_OF_ONE_LENGTH = "siglip_text_model"
+"""The `model_type` of a tower of texts that takes texts of one length, as it was trained with padding to it."""
 _FILES = ("tokenizer_config.json", "processor_config.json", "preprocessor_config.json")
 
 
@@ -205,12 +207,12 @@ def axes(checkpoint: Path) -> dict[str, list[int | str]]:
     """Return the name of each input of a transformers or timm model -> its extents or axis names in the exported graph.
 
     The result is {} for a transformers model whose config.json has no `vocab_size` of a model of texts:
-    `kit/reference/image_inputs.axes` tells the inputs of a model of images.
+    `kit/reference/image_inputs.axes` tells the inputs of a model of images, and of a tower of texts of one length.
     """
     fields = config(checkpoint)
     if kind(checkpoint) == "timm":
         return {IMAGES: ["batch", *timm_config(checkpoint).get("input_size", [3, "height", "width"])]}
-    if not _reads_tokens(fields):
+    if not _reads_tokens(fields) or fields.get("model_type") == _OF_ONE_LENGTH:
         return {}
     types = fields.get("type_vocab_size", 2 if fields.get("model_type") in _TWO_TYPES else 0)
     if not _gives_token_types(checkpoint):

@@ -91,7 +91,8 @@ class Preparation:
         """Return the image in the size of `resize`. Raises ValueError for a size of no pixel, or of too many.
 
         - {height, width}; or {max_height, max_width}: within these, the ratio of the sides kept, and rounded down.
-        - {shortest_edge}; with `longest_edge`, the longer side has at most that size; with `multiple`, sides are cut.
+        - {shortest_edge}; with `longest_edge`, the longer side has at most that size; with `multiple`, sides are cut,
+          and with `divisor`, they grow.
         - {cover: [height, width]}, {inside: [height, width]}: covers this size, or lies inside of it; rounded.
         """
         how = self.settings["resize"]
@@ -189,4 +190,5 @@ def _target(how: Mapping[str, Any], height: int, width: int) -> tuple[int, int]:
         tall, wide = height, width
     else:
         tall, wide = (int(exact * height / width), short) if width < height else (short, int(exact * width / height))
-    return tall - tall % multiple, wide - wide % multiple
+    tall, wide, divisor = tall - tall % multiple, wide - wide % multiple, how.get("divisor", 1)
+    return tall + -tall % divisor, wide + -wide % divisor

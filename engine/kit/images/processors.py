@@ -53,6 +53,9 @@ DEFAULTS: Mapping[str, dict[str, Any]] = {
     "Pvt": _row(_BICUBIC, _IMAGENET, 224),
     "Segformer": _row(_BILINEAR, _IMAGENET, 512, never=("do_center_crop", "do_pad")),
     "DPT": _row(_BICUBIC, _HALF, 384, ensure_multiple_of=1, keep_aspect_ratio=False, never=("do_center_crop",)),
+    "TextNet": _row(
+        _BILINEAR, _IMAGENET, 640, square=False, crop=224, do_center_crop=False, size_divisor=32, never=("do_pad",)
+    ),
     **dict.fromkeys(("Detr", "ConditionalDetr", "DeformableDetr", "Yolos"), _DETR),
     "RTDetr": {**_DETR, "size": {"height": 640, "width": 640}, "do_normalize": False, "do_pad": False},
 }
@@ -102,10 +105,12 @@ def _resize(name: str, own: Mapping[str, Any], size: dict[str, int]) -> dict[str
         return {"shortest_edge": tall} if tall == wide else {"height": tall, "width": wide}
     if name == "Levit" and edge:
         return {"shortest_edge": int(256 / 224 * edge)}
+    if name == "TextNet" and set(size) == {"shortest_edge"}:
+        return {**size, "divisor": own["size_divisor"]}
     is_plain = sides and not own["do_pad"] and not own.get("keep_aspect_ratio")
     if name == "DPT" and is_plain and not any(side % own["ensure_multiple_of"] for side in sides):
         return size
-    if name in ("ConvNext", "PoolFormer", "DPT") or (name in _DETECTORS and set(size) == {"shortest_edge"}):
+    if name in ("ConvNext", "PoolFormer", "DPT", "TextNet") or (name in _DETECTORS and set(size) == {"shortest_edge"}):
         raise unknown(f"{name}ImageProcessor with {', '.join(f'{field} {value}' for field, value in own.items())}")
     return {**size, "multiple": 16} if name == "Yolos" and "longest_edge" in size else size
 

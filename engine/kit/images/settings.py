@@ -106,6 +106,8 @@ def _sizes_of_recipe(settings: Mapping[str, Any], preprocess: Mapping[str, Any])
     if not size and not fit:
         return changed
     resize, own_crop = settings["resize"] or {}, settings["crop"]
+    if settings["pad"] and not (fit or crop) and 0 < resize.get("longest_edge", 0) <= min(_sides(size)):
+        return {}  # the images are padded to the size, in `_fixed`
     own = resize.get("cover") or resize.get("inside") or [resize.get("height") or resize.get("shortest_edge")]
     share = min(own) / min(own_crop) if own_crop and own != [None] else 1
     is_cropped = "cover" in resize or ("shortest_edge" in resize and own_crop) or (crop and not resize)
@@ -153,7 +155,7 @@ def _fixed(settings: dict[str, Any]) -> dict[str, Any]:
     shape, resize, crop = settings["shape"], settings["resize"] or {}, settings["crop"]
     if None not in shape and not resize and not crop:
         return {**settings, "resize": _fitted("stretch", shape)}
-    if None not in shape and settings["pad"] == "batch" and 0 < resize.get("longest_edge", 0) <= min(shape):
+    if None not in shape and settings["pad"] and 0 < resize.get("longest_edge", 0) <= min(shape):
         return {**settings, "pad": shape}
     sides = crop or [resize.get("height", 0), resize.get("width", 0)]
     if any(own not in (None, side) for own, side in zip(shape, sides, strict=True)):

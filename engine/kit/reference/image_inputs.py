@@ -43,8 +43,7 @@ def specs(checkpoint: Path, task_name: str, images: Images | None) -> dict[str, 
         raise StepError(what, [way.why] if way.refused else [], exportable.own_export(config, str(checkpoint)))
     if images is not None and images.layout != "NCHW":
         raise StepError(f"models of transformers take images as NCHW, not as {images.layout}", hint="leave layout out")
-    size: tuple[int | str, int | str] | None = (images and images.size) or _processed(checkpoint)
-    size = size or (("height", "width") if way.free else native_size(config))
+    size = sides(checkpoint, images)
     if size is None:
         raise StepError(
             f"{named} takes images of one size, and nothing says which",
@@ -55,6 +54,14 @@ def specs(checkpoint: Path, task_name: str, images: Images | None) -> dict[str, 
     if way.pixel_mask:
         inputs[MASK] = Input(MASK, "int64", ("batch", *size))
     return {**inputs, **(texts(config, ("batch", "texts")) if tasks.find(task_name).takes_texts else {})}
+
+
+def sides(checkpoint: Path, images: Images | None) -> tuple[int | str, int | str] | None:
+    """Return the height and the width of the images: numbers, or names of axes; None where one size is not known."""
+    config = checkpoints.config(checkpoint)
+    size = (images and images.size) or _processed(checkpoint)
+    is_free = export_ways.of(config, images=True).free
+    return size or (("height", "width") if is_free else native_size(config))
 
 
 def texts(config: Mapping[str, Any], rows: tuple[str, ...]) -> dict[str, Input]:

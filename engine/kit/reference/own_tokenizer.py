@@ -27,9 +27,13 @@ class OwnTokenizer:
         """The name of the tokenizer's class."""
         return type(self.tokenizer).__name__
 
-    def inputs(self, text: str, pair: str | None, *, longest: int | None) -> dict[str, np.ndarray]:
-        """Return what a user gives the model for a text or a pair, int64 [1, tokens] each, cut to `longest` tokens."""
-        cut = {} if longest is None else {"truncation": True, "max_length": longest}
+    def inputs(self, text: str, pair: str | None, *, longest: int | None, fills: bool = False) -> dict[str, np.ndarray]:
+        """Return what a user gives the model for a text or a pair, int64 [1, tokens] each, cut to `longest` tokens.
+
+        With `fills`, a shorter text is padded to `longest` tokens.
+        """
+        cut: dict[str, Any] = {} if longest is None else {"truncation": True, "max_length": longest}
+        cut |= {"padding": "max_length"} if fills else {}
         encoded = self.tokenizer(text, pair, return_tensors="np", **cut)
         return {name: array.astype("int64") for name, array in encoded.items()}
 

@@ -154,7 +154,8 @@ def with_own_inputs(case: Case, text: SampleText, own: OwnTokenizer, packaged: T
     `packaged` is the tokenizer that a package gets; it made the inputs of `case`. Raises StepError where `packaged`
     makes other tokens than the checkpoint's own tokenizer.
     """
-    inputs = own.inputs(packaged.prompt + text.text, text.pair, longest=packaged.longest)
+    whole = packaged.prompt + text.text
+    inputs = own.inputs(whole, text.pair, longest=packaged.longest)
     row = packaged.row(text.text, text.pair)
     for name in (name for name in inputs if name in row):
         if inputs[name].tolist() != row[name].tolist():
@@ -163,6 +164,9 @@ def with_own_inputs(case: Case, text: SampleText, own: OwnTokenizer, packaged: T
                 [f"of {case.name}: {text.text[:_QUOTED]!r}", *_differing(name, own, inputs, row)],
                 _HINT,
             )
+    length = next(iter(case.inputs.values())).shape[1]
+    if length > len(row["input_ids"][0]):  # the model takes texts of one length alone, as it was trained with padding
+        inputs = own.inputs(whole, text.pair, longest=length, fills=True)
     return replace(case, own_inputs=inputs)
 
 

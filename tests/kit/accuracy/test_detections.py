@@ -40,6 +40,12 @@ def test_equal_models_find_equal_objects(none):
     assert (same.count, same.changed) == (12, 0)  # six objects of each model
 
 
+def test_a_box_that_ends_before_it_starts_is_found_again():
+    original = outputs()
+    original[BOXES][0, 0, 3] = -0.002
+    assert detector().choices(original, changed(original)).changed == 0
+
+
 def test_an_object_with_another_label_is_lost_and_another_one_is_added():
     original = outputs()
     built = changed(original)
