@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
@@ -262,6 +263,16 @@ def once_each(items: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 Distinct = AfterValidator(once_each)
+
+
+def _apart(names: tuple[str, ...]) -> tuple[str, ...]:
+    twice = next((name for name, count in Counter(names).items() if count > 1), None)
+    if twice is not None:
+        raise wrong(f"calls two classes {twice!r}", "give each class a name of its own")
+    return names
+
+
+ClassNames = Annotated[tuple[Text, ...], Field(max_length=65536), AfterValidator(_apart)]
 
 
 class OneOf:

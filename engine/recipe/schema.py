@@ -19,6 +19,7 @@ from typing_extensions import TypedDict
 from engine import tasks
 from engine.recipe import image_input
 from engine.recipe.fields import (
+    ClassNames,
     Distinct,
     Flag,
     Milliseconds,
@@ -81,7 +82,7 @@ class ModelSection(RecipePart):
     """The name of the prompt of a sentence-transformers model that is put in front of each text."""
     truncate_dim: Size | None = None
     """How many numbers of a sentence embedding are kept."""
-    labels: Annotated[tuple[Text, ...], Field(max_length=65536)] = ()
+    labels: ClassNames = ()
     """The names of the classes of an ONNX file; for a zero-shot classifier, the texts that it chooses from."""
     trust_remote_code: Flag = False
 

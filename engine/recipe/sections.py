@@ -160,8 +160,24 @@ def _form(value: Any) -> str:
 
 _Square = Annotated[_Pixels, Tag("square")]
 _Rectangle = Annotated[Mapping[Literal["height", "width"], _Pixels], Field(min_length=2), Tag("sides")]
-_Edges = Annotated[Mapping[Literal["shortest_edge", "longest_edge"], _Pixels], Field(min_length=2), Tag("edges")]
-_Channels = Annotated[tuple[Number, ...], Field(min_length=1, max_length=16)]
+
+
+def _shortest(edges: Any) -> Any:
+    if isinstance(edges, Mapping) and "shortest_edge" not in edges:
+        raise wrong("has no shortest_edge", "{shortest_edge: 800, longest_edge: 1333}; the latter may be left out")
+    return edges
+
+
+def _numbers(value: Any) -> Any:
+    """Put a single number, which holds for all channels, into a list; return other values unchanged."""
+    return [value] if isinstance(value, int | float) and not isinstance(value, bool) else value
+
+
+_Edges = Annotated[
+    Mapping[Literal["shortest_edge", "longest_edge"], _Pixels],
+    Field(min_length=1, json_schema_extra={"required": ["shortest_edge"]}), BeforeValidator(_shortest), Tag("edges"),
+]  # fmt: skip
+_Each = (Field(min_length=1, max_length=16), BeforeValidator(_numbers))
 
 
 class Preprocess(TypedDict, total=False):
@@ -175,8 +191,8 @@ class Preprocess(TypedDict, total=False):
     fit: Literal["stretch", "crop", "letterbox"]
     resample: Literal["nearest", "box", "bilinear", "hamming", "bicubic", "lanczos"]
     scale: Annotated[Number, Field(gt=0)]
-    mean: _Channels
-    std: Annotated[tuple[Annotated[Number, Field(gt=0)], ...], Field(min_length=1, max_length=16)]
+    mean: Annotated[tuple[Number, ...], *_Each]
+    std: Annotated[tuple[Annotated[Number, Field(gt=0)], ...], *_Each]
     channels: Literal["RGB", "BGR", "L"]
 
 
