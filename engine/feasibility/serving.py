@@ -135,7 +135,7 @@ def _answers(loaded: LoadedRecipe, task: str | None = None) -> None:
             what, hint = f"a package for {task_known.name} has no {option}", f"leave {option} out"
         elif loaded.recipe.postprocess is not None:
             what = f"{option} is about the answers of a task, and `postprocess` names others"
-            hint = f"leave {option} out" if option != "threshold" else "say postprocess: {boxes: {threshold: ...}}"
+            hint = f"leave {option} out" if option != "threshold" else "move threshold to `boxes` in `postprocess`"
         elif not (package.triton.postprocess and package.triton.tokenizer):
             what, hint = f"{option} is about answers, and the package makes none", "leave `postprocess: false` out"
         elif option == "doc_stride" and package.triton.layout != "fused":

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
@@ -265,14 +264,9 @@ def once_each(items: tuple[Any, ...]) -> tuple[Any, ...]:
 Distinct = AfterValidator(once_each)
 
 
-def _apart(names: tuple[str, ...]) -> tuple[str, ...]:
-    twice = next((name for name, count in Counter(names).items() if count > 1), None)
-    if twice is not None:
-        raise wrong(f"calls two classes {twice!r}", "give each class a name of its own")
-    return names
-
-
-ClassNames = Annotated[tuple[Text, ...], Field(max_length=65536), AfterValidator(_apart)]
+def apart(names: tuple[str, ...]) -> tuple[str, ...]:
+    """Do as `once_each`, quickly for thousands of names."""
+    return names if len({*names}) == len(names) else once_each(names)
 
 
 class OneOf:

@@ -155,17 +155,11 @@ def _form(value: Any) -> str:
     """Return the form of a size: pydantic validates the size as this form only."""
     if not isinstance(value, Mapping):
         return "square"
-    return "edges" if any("edge" in str(name) for name in value) else "sides"
+    return "edges" if "shortest_edge" in value else "sides"
 
 
 _Square = Annotated[_Pixels, Tag("square")]
 _Rectangle = Annotated[Mapping[Literal["height", "width"], _Pixels], Field(min_length=2), Tag("sides")]
-
-
-def _shortest(edges: Any) -> Any:
-    if isinstance(edges, Mapping) and "shortest_edge" not in edges:
-        raise wrong("has no shortest_edge", "{shortest_edge: 800, longest_edge: 1333}; the latter may be left out")
-    return edges
 
 
 def _numbers(value: Any) -> Any:
@@ -173,10 +167,7 @@ def _numbers(value: Any) -> Any:
     return [value] if isinstance(value, int | float) and not isinstance(value, bool) else value
 
 
-_Edges = Annotated[
-    Mapping[Literal["shortest_edge", "longest_edge"], _Pixels],
-    Field(min_length=1, json_schema_extra={"required": ["shortest_edge"]}), BeforeValidator(_shortest), Tag("edges"),
-]  # fmt: skip
+_Edges = Annotated[Mapping[Literal["shortest_edge", "longest_edge"], _Pixels], Tag("edges")]
 _Each = (Field(min_length=1, max_length=16), BeforeValidator(_numbers))
 
 

@@ -1,13 +1,12 @@
-"""Images: whether image files can become the model's inputs, by the function that the build calls."""
+"""Images: whether image files can become the model's inputs and its outputs answers, by what the build calls."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, nullcontext, redirect_stdout
+from contextlib import redirect_stdout
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
+from engine import tasks
 from engine.builder.preflight.model import CheckedVariant
 from engine.errors import FieldError
 from engine.kit.checkpoints import checkpoint as checkpoints
@@ -17,60 +16,48 @@ from engine.text import lists
 
 
 def look(subject: CheckedVariant) -> None:
-    """Raise RecipeError where nothing prepares image files for the model, or where `preprocess` does not suit it."""
-    recipe, checkpoint = subject.recipe, subject.checkpoint
-    if recipe.images is None or subject.facts is None or not subject.facts.axes:
+    """Raise RecipeError where nothing prepares image files for the model, or where `preprocess` does not suit it.
+
+    Only the loaded model tells the inputs of timm's graphs, so that a build checks those.
+    """
+    recipe, checkpoint, facts = subject.recipe, subject.checkpoint, subject.facts
+    if recipe.images is None or facts is None or (checkpoint is not None and checkpoints.kind(checkpoint) == "timm"):
         return
-    sends_tensors = not recipe.package.triton.tokenizer and (recipe.validation.samples or "").endswith(".npz")
-    if sends_tensors and not recipe.preprocess:
+    specs = {name: Input(name, facts.types.get(name, "float32"), tuple(shape)) for name, shape in facts.axes.items()}
+    with TemporaryDirectory() as folder, redirect_stdout(None):
+        if checkpoint is None:  # code asks a checkpoint for its kind
+            (Path(folder) / "model.onnx").touch()
+        with subject.at("model", "source"):
+            _look_at_files(subject, checkpoint or Path(folder), specs)
+        task = tasks.known(recipe.model.task)
+        if checkpoint is None and task is not None and not task.classes and recipe.package.triton.postprocess:
+            from engine.kit.triton.answers import by_task
+            from engine.kit.triton.config import Signature
+
+            outputs = {name: Input(name, kind, tuple(shape or ())) for name, (kind, shape) in facts.outputs.items()}
+            with subject.at("model", "task"):
+                by_task.of(task.name, Signature(specs, outputs), Path(folder), None)
+
+
+def _look_at_files(subject: CheckedVariant, checkpoint: Path, specs: dict[str, Input]) -> None:
+    """Raise StepError as the preparation does, and FieldError where `preprocess` is of no use, or no profile fits."""
+    recipe, of_tensors = subject.recipe, (subject.recipe.validation.samples or "").endswith(".npz")
+    if of_tensors and not recipe.package.triton.tokenizer and not recipe.preprocess:
         return
-    specs = _specs(subject)
-    with (
-        subject.at("model", "source"),
-        as_checkpoint() if checkpoint is None else nullcontext(checkpoint) as place,
-        redirect_stdout(None),
-    ):
-        prepared = settings.of_checkpoint(place, specs, recipe.preprocess)
-        if prepared is not None:
-            _refuse_other_sizes(subject, specs, prepared)
-        if checkpoint is None and (prepared is None or len(specs.keys() - {prepared["mask"]}) > 1):
-            inputs = [f"{each.name}: {each.dtype} {lists.extents(each.shape)}" for each in specs.values()]
-            hint = "leave preprocess out: samples and requests are tensors then (validate: {samples: FILE.npz})"
-            what = "image files become one input of one or three channels, and the model takes others"
-            raise FieldError(what, ("preprocess",), inputs, hint)
-
-
-@contextmanager
-def as_checkpoint() -> Iterator[Path]:
-    """Give a folder that looks like the checkpoint of an ONNX file, for code that asks which kind a checkpoint is."""
-    with TemporaryDirectory() as folder:
-        (Path(folder) / "model.onnx").touch()
-        yield Path(folder)
-
-
-def _specs(subject: CheckedVariant) -> Mapping[str, Input]:
-    """Return the inputs of the graph, with the size that the recipe says for a model of timm."""
-    facts, images = subject.facts, subject.recipe.images
-    assert facts is not None and images is not None  # noqa: PT018, S101
-    shapes = {name: tuple(shape) for name, shape in facts.axes.items()}
-    if subject.checkpoint is not None and checkpoints.kind(subject.checkpoint) == "timm":
-        [(name, (batch, channels, *sides))] = shapes.items()
-        sides = list(images.size or sides)
-        shapes = {name: (batch, channels, *sides) if images.layout == "NCHW" else (batch, *sides, channels)}
-    return {name: Input(name, facts.types.get(name, "float32"), shape) for name, shape in shapes.items()}
-
-
-def _refuse_other_sizes(subject: CheckedVariant, specs: Mapping[str, Input], prepared: Mapping[str, Any]) -> None:
-    """Raise FieldError where no profile has the size of the prepared images."""
-    resize, axes = prepared["resize"] or {}, specs[prepared["output"]].shape[1:]
-    sides = prepared["crop"] or [resize.get("height"), resize.get("width")]
-    for axis, side in zip(axes[:-1] if prepared["last"] else axes[1:], sides, strict=True):
-        ranges = [profile[axis] for profile in subject.recipe.profiles if isinstance(axis, str) and axis in profile]
-        if side and ranges and not any(each.min <= side <= each.max for each in ranges):
-            field = next((name for name in ("crop", "size") if name in subject.recipe.preprocess), "size")
-            facts = [f"images get the {axis} {side}; the profiles have {', '.join(map(str, ranges))}"]
-            what, hint = (
-                f"no profile takes images of this {axis}",
-                f"profiles: [{{{axis}: {side}, ...}}], or another size",
-            )
-            raise FieldError(what, ("preprocess", field), facts, hint)
+    made = settings.of_checkpoint(checkpoint, specs, recipe.preprocess)
+    is_other = made is None or (len(specs) > 1 + ("pixel_mask" in specs) and not of_tensors)
+    if recipe.model.is_onnx_file and recipe.preprocess and is_other:
+        inputs = [f"{each.name}: {each.dtype} {lists.extents(each.shape)}" for each in specs.values()]
+        what = "image files become one input, of one or three channels, and the model takes others"
+        hint = "give samples as tensors (validate: {samples: FILE.npz}); without images, leave preprocess out"
+        raise FieldError(what, ("preprocess",), inputs, hint)
+    if made is None or None not in made["shape"]:
+        return
+    field, resize = "crop" if "crop" in recipe.preprocess else "size", made["resize"] or {}
+    shape, sides = specs[made["output"]].shape, made["crop"] or [resize.get("height"), resize.get("width")]
+    for axis, side in zip(shape[1:-1] if made["last"] else shape[2:], sides, strict=True):
+        known = [profile[str(axis)] for profile in recipe.profiles if str(axis) in profile]
+        if side and known and not any(each.min <= side <= each.max for each in known):
+            listed = [f"the profiles have {', '.join(f'{each.min} to {each.max}' for each in known)}"]
+            what, hint = f"images get the {axis} {side}, which no profile has", "change the profile, or the size"
+            raise FieldError(what, ("preprocess", field), listed, hint)

@@ -66,10 +66,7 @@ class CheckedVariant:
 
     @contextmanager
     def at(self, *field: str) -> Iterator[None]:
-        """Raise an error of the block as a RecipeError with the same words, at the place of a field of the recipe.
-
-        A FieldError names its own field.
-        """
+        """Raise an error of the block as a RecipeError with the same words, at a field of the recipe, or at its own."""
         try:
             yield
         except RecipeError:
@@ -215,8 +212,6 @@ def _look_at_outputs(subject: CheckedVariant, path: Path) -> None:
         _look_at_named(subject, recipe.postprocess, onnx_source.read(path))
         return
     task, triton = tasks.known(recipe.model.task or ""), recipe.package.triton
-    if task is not None and task.takes_images and not task.takes_texts and not task.classes and triton.postprocess:
-        _look_at_images(subject, task.name, onnx_source.read(path))
     if task is None or not (task.classes or task.context) or not (triton.postprocess and triton.tokenizer):
         return
     if task.takes_texts and recipe.model.tokenizer is None:
@@ -238,18 +233,6 @@ def _look_at_outputs(subject: CheckedVariant, path: Path) -> None:
                     scores.behind(model, output.name, axes=axes)
         except Unfit as reason:
             raise by_task.refusal(task.name, reason) from None
-
-
-def _look_at_images(subject: CheckedVariant, task: str, model: onnx.ModelProto) -> None:
-    """Raise RecipeError where the outputs of a file are no boxes, masks or vectors, which its task gives."""
-    from engine.builder.preflight.images import as_checkpoint
-    from engine.kit.triton.answers import by_task, named
-    from engine.kit.triton.config import Signature
-
-    with subject.at("model", "task"), as_checkpoint() as checkpoint:
-        answer = by_task.of(task, Signature({}, onnx_files.outputs(model)), checkpoint, None)
-        if answer is not None:
-            named.refuse_labels(subject.recipe.model.labels, len(answer.settings["labels"]))
 
 
 def _look_at_named(subject: CheckedVariant, named: Postprocess, model: onnx.ModelProto) -> None:

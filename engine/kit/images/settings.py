@@ -32,8 +32,8 @@ def of_checkpoint(
     """Return the settings of `Preparation` for a model; None where it takes no images, or nothing says how.
 
     `specs` are the inputs of the exported graph; fields of `preprocess`, the recipe's section, replace what the model's
-    own files say. Raises StepError for an image processor that is not known, and where its size is not the graph's;
-    FieldError for a field of `preprocess` that does not suit the graph.
+    own files say. Raises StepError for an image processor that is not known, and where its size is not the graph's or
+    a field of `preprocess` does not suit the graph.
     """
     pixels = [spec for spec in specs.values() if len(spec.shape) == 4]  # noqa: PLR2004 - rows, channels, height, width
     settings = _of_graph(pixels[0], preprocess) if len(pixels) == 1 else None
@@ -44,9 +44,8 @@ def of_checkpoint(
     settings |= _sizes_of_recipe(settings, preprocess)
     settings |= _values_of_recipe(settings, preprocess)
     if own is None and None in settings["shape"] and not settings["resize"] and not settings["crop"]:
-        sides = ["any" if side is None else side for side in settings["shape"]]
-        what, facts = "nothing says which size the images get", [f"the model takes [height, width] {sides}"]
-        raise _wrong("size", what, facts, "preprocess: {size: 224}, with the size of the training")
+        what = "the model takes images of several sizes, and nothing says which size they get"
+        raise _wrong("size", what, hint="preprocess: {size: 224}, with the size of the training")
     return _fixed(settings, preprocess)
 
 
@@ -55,13 +54,9 @@ def _of_graph(pixels: Input, preprocess: Mapping[str, Any]) -> dict[str, Any] | 
     is_last = pixels.shape[3] in _MODES and pixels.shape[1] not in _MODES
     layout = preprocess.get("layout", "NHWC" if is_last else "NCHW")
     sides = list(pixels.shape[1:])
-    if (
-        "layout" in preprocess
-        and sides[-1 if layout == "NHWC" else 0] not in _MODES
-        and {sides[0], sides[-1]} & {*_MODES}
-    ):
-        facts = [f"the model takes {pixels.name} [{', '.join(map(str, pixels.shape))}]"]
-        raise _wrong("layout", f"the model's images are not {layout}", facts, "leave layout out")
+    is_first = pixels.shape[1] in _MODES and pixels.shape[3] not in _MODES
+    if is_first if layout == "NHWC" else is_last:
+        raise _wrong("layout", f"the model's images are not {layout}, but {sides}", hint="leave layout out")
     channels = sides.pop(-1 if layout == "NHWC" else 0)
     channels = len(preprocess.get("channels", "RGB")) if isinstance(channels, str) else channels
     if channels not in _MODES:
@@ -129,8 +124,8 @@ def _sizes_of_recipe(settings: Mapping[str, Any], preprocess: Mapping[str, Any])
     usual = "crop" if is_cropped else "letterbox" if "inside" in resize else "stretch"
     taken = _sides(crop or size) or own_crop or settings["shape"]
     if None in taken:
-        what = "nothing says to which size images are fitted"
-        raise _wrong("fit", what, hint=f"preprocess: {{size: 224, fit: {fit}}}")
+        hint = f"preprocess: {{size: 224, fit: {fit}}}"
+        raise _wrong("fit", "nothing says to which size images are fitted", hint=hint)
     scaled = _sides(size) if size and crop else [round(side * share) for side in taken]
     fill = [_GREY] * len(settings["fill"]) if fit == "letterbox" else settings["fill"]
     return {"resize": _fitted(fit or usual, scaled), "crop": taken, "fill": fill}
@@ -150,9 +145,8 @@ def _values_of_recipe(settings: Mapping[str, Any], preprocess: Mapping[str, Any]
     mode, named = settings["mode"], [name for name in ("scale", "mean", "std") if name in preprocess]
     channels = preprocess.get("channels", "BGR" if settings["reversed"] else mode)
     if len(channels) != len(mode):
-        known = " or ".join(each for each in ("RGB", "BGR", "L") if len(each) == len(mode))
         what = f"the model's images have {len(mode)} channels, and {channels} has {len(channels)}"
-        raise _wrong("channels", what, hint=f"channels: {known}")
+        raise _wrong("channels", what, hint="channels: L" if mode == "L" else "channels: RGB or BGR")
     if named and "float" not in settings["dtype"]:
         what = f"the model takes {settings['dtype']}, which nothing scales"
         raise _wrong(named[0], what, hint=f"leave {' and '.join(named)} out")

@@ -38,9 +38,9 @@ def make(signature: Signature, checkpoint: Path, _: ServedTokenizer | None) -> A
     and for one of an unknown kind.
     """
     if checkpoints.kind(checkpoint) == "onnx":
-        what, hint = "no task says what the outputs of your own detector mean", "leave task out, and say postprocess: {boxes: "
-        hint += "{layout: yolov8}}, or another layout (docs/own-model.md)"
-        raise FieldError(what, ("model", "task"), [f"it gives {', '.join(signature.outputs)}"], hint)
+        what = f"no task says what {' and '.join(signature.outputs)} of your own detector mean"
+        hint = "leave task out, and say postprocess: {boxes: {layout: yolov8}}, or another layout (docs/own-model.md)"
+        raise FieldError(what, ("model", "task"), hint=hint)
     logits, _names = answer.output(signature, "logits", axes=3, alone=False)
     answer.output(signature, "pred_boxes", axes=3, alone=False)
     kind = checkpoints.config(checkpoint).get("model_type")

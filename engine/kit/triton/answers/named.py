@@ -87,18 +87,13 @@ def _boxes(
 def _count(section: Boxes, outputs: Sequence[Input], *, is_named: bool) -> int | None:
     """Return the number of classes; None where it is dynamic. Raises Unfit for a layout that cannot be the output's."""
     many, numbers = outputs[-1].shape[1:]
-    boxes = outputs[0].shape[1] if section.layout == "separate" else None
-    if section.layout == "yolov8" or (boxes not in (None, many) and boxes == numbers):
+    own = outputs[0].shape[1] if section.layout == "separate" else None
+    if section.layout == "yolov8" or (own is not None and numbers == own != many):
         many, numbers = numbers, many
-    if not isinstance(numbers, int):
-        return None
-    if isinstance(boxes, int) and isinstance(many, int) and boxes != many:
-        raise Unfit(f"it has {boxes} boxes, and scores of {many}")
-    if boxes is None and not is_named and isinstance(many, int) and many < numbers:
-        other = "yolov5" if section.layout == "yolov8" else "yolov8"
-        raise Unfit(
-            f"by {section.layout} it has {many} boxes of {numbers} numbers: say layout: {other}, or give labels"
-        )
+    if not isinstance(numbers, int) or not isinstance(many, int):
+        return numbers - _BEFORE[section.layout] if isinstance(numbers, int) else None
+    if many != own if isinstance(own, int) else own is None and not is_named and many < numbers:
+        raise Unfit(f"as {section.layout} it has {many} boxes of {numbers} numbers: is it another layout?")
     return numbers - _BEFORE[section.layout]
 
 
@@ -126,8 +121,8 @@ def _named(names: Sequence[str], count: int | str | None) -> list[str]:
     """Return the names of so many classes, or of any number; numbers where the recipe has none."""
     if not isinstance(count, int) and not names:
         raise Unfit("how many classes it tells apart is not known: model.labels names them")
-    if isinstance(count, int) and count < 1:
-        raise Unfit("it tells no classes apart")
     if isinstance(count, int):
+        if count < 1:
+            raise Unfit("it tells no classes apart")
         refuse_labels(names, count)
     return list(names) or [str(number) for number in range(int(count or 0))]
