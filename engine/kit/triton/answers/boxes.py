@@ -38,7 +38,7 @@ def make(signature: Signature, checkpoint: Path, _: ServedTokenizer | None) -> A
     and for one of an unknown kind.
     """
     if checkpoints.kind(checkpoint) == "onnx":
-        what = f"no task says what {' and '.join(signature.outputs)} of your own detector mean"
+        what = f"no task says what the outputs of your own detector mean: {', '.join(signature.outputs)}"
         hint = "leave task out, and say postprocess: {boxes: {layout: yolov8}}, or another layout (docs/own-model.md)"
         raise FieldError(what, ("model", "task"), hint=hint)
     logits, _names = answer.output(signature, "logits", axes=3, alone=False)
