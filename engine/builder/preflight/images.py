@@ -11,18 +11,15 @@ from engine.builder.preflight.model import CheckedVariant
 from engine.errors import FieldError
 from engine.kit.checkpoints import checkpoint as checkpoints
 from engine.kit.images import settings
+from engine.kit.inputs import tensor_samples
 from engine.kit.onnx.onnx_files import Input
-from engine.text import lists
 
 
 def look(subject: CheckedVariant) -> None:
-    """Raise RecipeError where nothing prepares image files for the model, or where `preprocess` does not suit it.
-
-    Only the loaded model tells the inputs of timm's graphs, so that a build checks those.
-    """
+    """Raise RecipeError where nothing prepares image files for the model, or its task's answers are not its outputs."""
     recipe, checkpoint, facts = subject.recipe, subject.checkpoint, subject.facts
     if recipe.images is None or facts is None or (checkpoint is not None and checkpoints.kind(checkpoint) == "timm"):
-        return
+        return  # only the loaded model tells the inputs of timm's graphs
     specs = {name: Input(name, facts.types.get(name, "float32"), tuple(shape)) for name, shape in facts.axes.items()}
     with TemporaryDirectory() as folder, redirect_stdout(None):
         if checkpoint is None:  # code asks a checkpoint for its kind
@@ -44,20 +41,18 @@ def _look_at_files(subject: CheckedVariant, checkpoint: Path, specs: dict[str, I
     recipe, of_tensors = subject.recipe, (subject.recipe.validation.samples or "").endswith(".npz")
     if of_tensors and not recipe.package.triton.tokenizer and not recipe.preprocess:
         return
-    made = settings.of_checkpoint(checkpoint, specs, recipe.preprocess)
-    is_other = made is None or (len(specs) > 1 + ("pixel_mask" in specs) and not of_tensors)
+    prepared = settings.of_checkpoint(checkpoint, specs, recipe.preprocess)
+    is_other = prepared is None or (len(specs) > 1 + ("pixel_mask" in specs) and not of_tensors)
     if recipe.model.is_onnx_file and recipe.preprocess and is_other:
-        inputs = [f"{each.name}: {each.dtype} {lists.extents(each.shape)}" for each in specs.values()]
         what = "image files become one input, of one or three channels, and the model takes others"
         hint = "give samples as tensors (validate: {samples: FILE.npz}); without images, leave preprocess out"
-        raise FieldError(what, ("preprocess",), inputs, hint)
-    if made is None or None not in made["shape"]:
+        raise FieldError(what, ("preprocess",), [*map(tensor_samples.describe, specs.values())], hint)
+    if prepared is None or None not in prepared["shape"]:
         return
-    field, resize = "crop" if "crop" in recipe.preprocess else "size", made["resize"] or {}
-    shape, sides = specs[made["output"]].shape, made["crop"] or [resize.get("height"), resize.get("width")]
-    for axis, side in zip(shape[1:-1] if made["last"] else shape[2:], sides, strict=True):
+    field, resize = "crop" if "crop" in recipe.preprocess else "size", prepared["resize"] or {}
+    shape, sides = specs[prepared["output"]].shape, prepared["crop"] or [resize.get("height"), resize.get("width")]
+    for axis, side in zip(shape[1:-1] if prepared["last"] else shape[2:], sides, strict=True):
         known = [profile[str(axis)] for profile in recipe.profiles if str(axis) in profile]
         if side and known and not any(each.min <= side <= each.max for each in known):
-            listed = [f"the profiles have {', '.join(f'{each.min} to {each.max}' for each in known)}"]
-            what, hint = f"images get the {axis} {side}, which no profile has", "change the profile, or the size"
-            raise FieldError(what, ("preprocess", field), listed, hint)
+            what = f"images get the {axis} {side}, and the profiles have {known[0].min} to {known[0].max}"
+            raise FieldError(what, ("preprocess", field), hint="change the profile, or the size")

@@ -32,8 +32,7 @@ def of_checkpoint(
     """Return the settings of `Preparation` for a model; None where it takes no images, or nothing says how.
 
     `specs` are the inputs of the exported graph; fields of `preprocess`, the recipe's section, replace what the model's
-    own files say. Raises StepError for an image processor that is not known, and where its size is not the graph's or
-    a field of `preprocess` does not suit the graph.
+    own files say. Raises StepError for an unknown image processor, and for a size or a field that is not the graph's.
     """
     pixels = [spec for spec in specs.values() if len(spec.shape) == 4]  # noqa: PLR2004 - rows, channels, height, width
     settings = _of_graph(pixels[0], preprocess) if len(pixels) == 1 else None
@@ -81,11 +80,8 @@ def _of_files(checkpoint: Path, settings: Mapping[str, Any], preprocess: Mapping
     if kind == "onnx" or not file:
         return None
     if settings["mode"] == "L" and not preprocess:
-        raise StepError(
-            "the model takes images of one channel, and its image processor makes three of every file",
-            ["transformers reads each image file as RGB, and fails on it or gives the model three channels"],
-            "say it in the recipe: preprocess: {channels: L, mean: 0.5, std: 0.5}, with the numbers of the training",
-        )
+        what = "the model takes images of one channel, and transformers reads every file as RGB, with three"
+        raise StepError(what, hint="preprocess: {channels: L, mean: 0.5, std: 0.5}, with the numbers of the training")
     try:
         return processors.settings(processors.name_of(file) or processors.name_of(checkpoints.config(checkpoint)), file)
     except StepError:
@@ -124,8 +120,7 @@ def _sizes_of_recipe(settings: Mapping[str, Any], preprocess: Mapping[str, Any])
     usual = "crop" if is_cropped else "letterbox" if "inside" in resize else "stretch"
     taken = _sides(crop or size) or own_crop or settings["shape"]
     if None in taken:
-        hint = f"preprocess: {{size: 224, fit: {fit}}}"
-        raise _wrong("fit", "nothing says to which size images are fitted", hint=hint)
+        raise _wrong("fit", "nothing says the size to fit images to", hint=f"preprocess: {{size: 224, fit: {fit}}}")
     scaled = _sides(size) if size and crop else [round(side * share) for side in taken]
     fill = [_GREY] * len(settings["fill"]) if fit == "letterbox" else settings["fill"]
     return {"resize": _fitted(fit or usual, scaled), "crop": taken, "fill": fill}

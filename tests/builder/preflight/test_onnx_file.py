@@ -79,5 +79,5 @@ def test_labels_of_another_number_than_classes_are_refused(tmp_path, monkeypatch
     (tmp_path / "r.yaml").write_text(
         "name: net\nmodel: {source: net.onnx, task: image-classification, labels: [a, b, c]}\n"
     )
-    with pytest.raises(RecipeError, match="tells 4 classes apart, and model.labels names 3"):
+    with pytest.raises(RecipeError, match=r"tells 4 classes apart, and model\.labels names 3"):
         api.check("r.yaml")

@@ -90,11 +90,11 @@ def _count(section: Boxes, outputs: Sequence[Input], *, is_named: bool) -> int |
     own = outputs[0].shape[1] if section.layout == "separate" else None
     if section.layout == "yolov8" or (own is not None and numbers == own != many):
         many, numbers = numbers, many
-    if not isinstance(numbers, int) or not isinstance(many, int):
-        return numbers - _BEFORE[section.layout] if isinstance(numbers, int) else None
-    if many != own if isinstance(own, int) else own is None and not is_named and many < numbers:
+    if isinstance(numbers, int) and isinstance(many, int) and many < (0 if is_named or own is not None else numbers):
         raise Unfit(f"as {section.layout} it has {many} boxes of {numbers} numbers: is it another layout?")
-    return numbers - _BEFORE[section.layout]
+    if isinstance(own, int) and isinstance(many, int) and own != many:
+        raise Unfit(f"it has {own} boxes, and scores of {many}")
+    return numbers - _BEFORE[section.layout] if isinstance(numbers, int) else None
 
 
 def refuse_labels(names: Sequence[str], classes: int) -> None:
