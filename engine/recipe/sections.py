@@ -163,12 +163,12 @@ _Rectangle = Annotated[Mapping[Literal["height", "width"], _Pixels], Field(min_l
 
 
 def _numbers(value: Any) -> Any:
-    """Put a single number, which holds for all channels, into a list; return other values unchanged."""
     return [value] if isinstance(value, int | float) and not isinstance(value, bool) else value
 
 
 _Edges = Annotated[Mapping[Literal["shortest_edge", "longest_edge"], _Pixels], Tag("edges")]
-_Each = (Field(min_length=1, max_length=16), BeforeValidator(_numbers))
+_OfAll = BeforeValidator(_numbers, json_schema_input_type=Number | tuple[Number, ...])
+_Each = (Field(min_length=1, max_length=16), _OfAll)
 
 
 class Preprocess(TypedDict, total=False):
