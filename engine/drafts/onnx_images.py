@@ -45,9 +45,9 @@ def put(draft: Draft, model: onnx.ModelProto, facts: ModelFacts, sizes: Mapping[
     draft.put("preprocess.layout", "NCHW" if shape[1] in _CHANNELS else "NHWC")
     draft.put("preprocess.size", {"height": height, "width": width}, "the size of a prepared image")
     if _put_answer(draft, facts, _names(model), cells=sum(height // each * (width // each) for each in _STRIDES)):
-        draft.put("preprocess.fit", "letterbox", "scaled to fit inside, with a grey border, as YOLO is trained")
+        draft.put("preprocess.fit", "letterbox", "a guess: scaled to fit inside, with a grey border, as YOLO is")
     elif "float" in dtype and 1 not in (shape[1], shape[3]):
-        draft.put("preprocess.mean", _MEAN, "guesses: those of ImageNet; put the numbers of the training")
+        draft.put("preprocess.mean", _MEAN, "guesses: ImageNet's, after a scale of 1/255; put the training's")
         draft.put("preprocess.std", _DEVIATION)
         draft.guesses.append("preprocess.mean, preprocess.std: guesses, as no ONNX file states how images are prepared")
     draft.samples = SampleFile("", samples.images())
@@ -73,7 +73,7 @@ def _put_answer(draft: Draft, facts: ModelFacts, names: list[str], *, cells: int
     classes = sizes[1] if len(sizes) > 1 else 0
     known = classes > 1 and len(names) in (0, classes)
     if layout is not None:
-        draft.put("postprocess.boxes", {"layout": layout})
+        draft.put("postprocess.boxes", {"layout": layout}, "a guess, by the output's shape: yolov8, yolov5 or separate")
     elif known and len(sizes) == _CLASSES:
         usual = next(each for each in tasks.every() if each.takes_images and each.classes and not each.takes_texts)
         draft.put("model.task", usual.name, "a guess: the output has a number for each class; else leave it out")

@@ -133,6 +133,9 @@ def _answers(loaded: LoadedRecipe, task: str | None = None) -> None:
     for option in package.answers.model_dump(exclude_defaults=True):
         if task_known is not None and option not in task_known.answer_options:
             what, hint = f"a package for {task_known.name} has no {option}", f"leave {option} out"
+        elif loaded.recipe.postprocess is not None:
+            what = f"{option} is about the answers of a task, and `postprocess` names others"
+            hint = f"leave {option} out" if option != "threshold" else "move threshold to `boxes` in `postprocess`"
         elif not (package.triton.postprocess and package.triton.tokenizer):
             what, hint = f"{option} is about answers, and the package makes none", "leave `postprocess: false` out"
         elif option == "doc_stride" and package.triton.layout != "fused":

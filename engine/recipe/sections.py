@@ -155,13 +155,20 @@ def _form(value: Any) -> str:
     """Return the form of a size: pydantic validates the size as this form only."""
     if not isinstance(value, Mapping):
         return "square"
-    return "edges" if any("edge" in str(name) for name in value) else "sides"
+    return "edges" if "shortest_edge" in value else "sides"
 
 
 _Square = Annotated[_Pixels, Tag("square")]
 _Rectangle = Annotated[Mapping[Literal["height", "width"], _Pixels], Field(min_length=2), Tag("sides")]
-_Edges = Annotated[Mapping[Literal["shortest_edge", "longest_edge"], _Pixels], Field(min_length=2), Tag("edges")]
-_Channels = Annotated[tuple[Number, ...], Field(min_length=1, max_length=16)]
+
+
+def _numbers(value: Any) -> Any:
+    return [value] if isinstance(value, int | float) and not isinstance(value, bool) else value
+
+
+_Edges = Annotated[Mapping[Literal["shortest_edge", "longest_edge"], _Pixels], Tag("edges")]
+_OfAll = BeforeValidator(_numbers, json_schema_input_type=Number | tuple[Number, ...])
+_Each = (Field(min_length=1, max_length=16), _OfAll)
 
 
 class Preprocess(TypedDict, total=False):
@@ -175,8 +182,8 @@ class Preprocess(TypedDict, total=False):
     fit: Literal["stretch", "crop", "letterbox"]
     resample: Literal["nearest", "box", "bilinear", "hamming", "bicubic", "lanczos"]
     scale: Annotated[Number, Field(gt=0)]
-    mean: _Channels
-    std: Annotated[tuple[Annotated[Number, Field(gt=0)], ...], Field(min_length=1, max_length=16)]
+    mean: Annotated[tuple[Number, ...], *_Each]
+    std: Annotated[tuple[Annotated[Number, Field(gt=0)], ...], *_Each]
     channels: Literal["RGB", "BGR", "L"]
 
 

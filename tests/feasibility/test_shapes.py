@@ -127,6 +127,7 @@ def test_every_hint_about_axes_was_taken_literally(errors_of):
 
 
 _BY_HAND = {
+    "move threshold to `boxes` in `postprocess`",  # tests/builder/preflight/test_images.py
     # tests/feasibility/test_infeasible.py: images
     'write the release, "24.05", or the whole name of the image or its mirror, as in ',
     "at most ",  # tests/feasibility/test_infeasible.py: tokens beyond the positions

@@ -7,7 +7,7 @@ from pathlib import Path
 from engine import feasibility
 from engine.builder import sources
 from engine.builder.executors.outcomes import cannot_import
-from engine.builder.preflight import model, samples
+from engine.builder.preflight import images, model, samples
 from engine.builder.preflight.model import CheckedVariant, look_at_onnx_file
 from engine.builder.variant import PlannedVariant
 from engine.errors import StepError
@@ -30,6 +30,7 @@ def look(variant: PlannedVariant, store: Path) -> CheckedVariant:
     if subject.facts is not None:
         feasibility.check_model(variant.loaded, subject.facts)
     model.look(subject)
+    images.look(subject)
     look_at_onnx_file(subject)
     _look_at_tools(subject)
     samples.look(subject)

@@ -15,7 +15,7 @@ from engine.builder import sources
 from engine.builder.lookup import Lookup
 from engine.builder.preflight import architecture
 from engine.builder.variant import PlannedVariant
-from engine.errors import RecipeError, UserError
+from engine.errors import FieldError, RecipeError, UserError
 from engine.feasibility.facts import ModelFacts
 from engine.kit.checkpoints import checkpoint as checkpoints
 from engine.kit.checkpoints import json_files, model_files, published, sentences, unbuildable, weights
@@ -66,13 +66,14 @@ class CheckedVariant:
 
     @contextmanager
     def at(self, *field: str) -> Iterator[None]:
-        """Raise an error of the block as a RecipeError with the same words, at the place of a field of the recipe."""
+        """Raise an error of the block as a RecipeError with the same words, at a field of the recipe, or at its own."""
         try:
             yield
         except RecipeError:
             raise
         except UserError as error:
-            raise self.variant.loaded.error(error.what, *field, facts=error.facts, hint=error.hint) from error
+            place = error.path if isinstance(error, FieldError) else field
+            raise self.variant.loaded.error(error.what, *place, facts=error.facts, hint=error.hint) from error
 
 
 def checked(variant: PlannedVariant, store: Path) -> CheckedVariant:
@@ -216,6 +217,7 @@ def _look_at_outputs(subject: CheckedVariant, path: Path) -> None:
     if task.takes_texts and recipe.model.tokenizer is None:
         return
     from engine.kit.triton.answers import by_task, scores
+    from engine.kit.triton.answers.named import refuse_labels
     from engine.kit.triton.config import Signature
 
     model, axes = onnx_source.read(path), 3 if task.classes is Classes.TOKENS else 2
@@ -227,9 +229,7 @@ def _look_at_outputs(subject: CheckedVariant, path: Path) -> None:
                 if task.classes is None:
                     scores.refuse_activated(model, output.name, axes=axes)
                 else:
-                    named, classes = len(recipe.model.labels), answer.extent(output)
-                    if named not in (0, classes):
-                        raise Unfit(f"it tells {classes} classes apart, and model.labels names {named}")  # noqa: TRY301
+                    refuse_labels(recipe.model.labels, answer.extent(output))
                     scores.behind(model, output.name, axes=axes)
         except Unfit as reason:
             raise by_task.refusal(task.name, reason) from None
@@ -242,6 +242,9 @@ def _look_at_named(subject: CheckedVariant, named: Postprocess, model: onnx.Mode
 
     signature, recipe = Signature(onnx_files.inputs(model), onnx_files.outputs(model)), subject.recipe
     with subject.at("postprocess"):
+        if recipe.model.task is not None:
+            what = f"`postprocess` and the task {recipe.model.task} each say what the answers are"
+            raise FieldError(what, ("postprocess",), hint="leave postprocess out, or model.task")
         try:
             make(named, model, signature, names=recipe.model.labels, preprocess=recipe.preprocess)
         except Unfit as reason:

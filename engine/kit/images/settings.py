@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from engine.errors import StepError
+from engine.errors import FieldError, StepError
 from engine.kit.checkpoints import checkpoint as checkpoints
 from engine.kit.checkpoints import json_files
 from engine.kit.images import processors
@@ -32,7 +32,7 @@ def of_checkpoint(
     """Return the settings of `Preparation` for a model; None where it takes no images, or nothing says how.
 
     `specs` are the inputs of the exported graph; fields of `preprocess`, the recipe's section, replace what the model's
-    own files say. Raises StepError for an image processor that is not known, and where its size is not the graph's.
+    own files say. Raises StepError for an unknown image processor, and for a size or a field that is not the graph's.
     """
     pixels = [spec for spec in specs.values() if len(spec.shape) == 4]  # noqa: PLR2004 - rows, channels, height, width
     settings = _of_graph(pixels[0], preprocess) if len(pixels) == 1 else None
@@ -42,7 +42,10 @@ def of_checkpoint(
     settings |= {"sizes": sizes, "mask": "pixel_mask" if "pixel_mask" in specs else None, **(own or {})}
     settings |= _sizes_of_recipe(settings, preprocess)
     settings |= _values_of_recipe(settings, preprocess)
-    return _fixed(settings)
+    if own is None and None in settings["shape"] and not settings["resize"] and not settings["crop"]:
+        what = "the model takes images of several sizes, and nothing says which size they get"
+        raise _wrong("size", what, hint="preprocess: {size: 224}, with the size of the training")
+    return _fixed(settings, preprocess)
 
 
 def _of_graph(pixels: Input, preprocess: Mapping[str, Any]) -> dict[str, Any] | None:
@@ -50,6 +53,9 @@ def _of_graph(pixels: Input, preprocess: Mapping[str, Any]) -> dict[str, Any] | 
     is_last = pixels.shape[3] in _MODES and pixels.shape[1] not in _MODES
     layout = preprocess.get("layout", "NHWC" if is_last else "NCHW")
     sides = list(pixels.shape[1:])
+    is_first = pixels.shape[1] in _MODES and pixels.shape[3] not in _MODES
+    if is_first if layout == "NHWC" else is_last:
+        raise _wrong("layout", f"the model's images are not {layout}, but {sides}", hint="leave layout out")
     channels = sides.pop(-1 if layout == "NHWC" else 0)
     channels = len(preprocess.get("channels", "RGB")) if isinstance(channels, str) else channels
     if channels not in _MODES:
@@ -74,6 +80,9 @@ def _of_files(checkpoint: Path, settings: Mapping[str, Any], preprocess: Mapping
     file = file or json_files.settings(checkpoint / "preprocessor_config.json")
     if kind == "onnx" or not file:
         return None
+    if settings["mode"] == "L" and not preprocess:
+        what = "the model takes images of one channel, and transformers reads every file as RGB, with three"
+        raise StepError(what, hint="preprocess: {channels: L, mean: 0.5, std: 0.5}, with the numbers of the training")
     try:
         return processors.settings(processors.name_of(file) or processors.name_of(checkpoints.config(checkpoint)), file)
     except StepError:
@@ -114,7 +123,7 @@ def _sizes_of_recipe(settings: Mapping[str, Any], preprocess: Mapping[str, Any])
     usual = "crop" if is_cropped else "letterbox" if "inside" in resize else "stretch"
     taken = _sides(crop or size) or own_crop or settings["shape"]
     if None in taken:
-        raise StepError("nothing says to which size images are fitted", hint=f"preprocess: {{size: 224, fit: {fit}}}")
+        raise _wrong("fit", "nothing says the size to fit images to", hint=f"preprocess: {{size: 224, fit: {fit}}}")
     scaled = _sides(size) if size and crop else [round(side * share) for side in taken]
     fill = [_GREY] * len(settings["fill"]) if fit == "letterbox" else settings["fill"]
     return {"resize": _fitted(fit or usual, scaled), "crop": taken, "fill": fill}
@@ -134,11 +143,11 @@ def _values_of_recipe(settings: Mapping[str, Any], preprocess: Mapping[str, Any]
     mode, named = settings["mode"], [name for name in ("scale", "mean", "std") if name in preprocess]
     channels = preprocess.get("channels", "BGR" if settings["reversed"] else mode)
     if len(channels) != len(mode):
-        raise StepError(f"the model's images have {len(mode)} channels", [f"preprocess.channels: {channels}"])
+        what = f"the model's images have {len(mode)} channels, and {channels} has {len(channels)}"
+        raise _wrong("channels", what, hint="channels: L" if mode == "L" else "channels: RGB or BGR")
     if named and "float" not in settings["dtype"]:
-        raise StepError(
-            f"the model takes {settings['dtype']}, which nothing scales", hint=f"preprocess without {named[0]}"
-        )
+        what = f"the model takes {settings['dtype']}, which nothing scales"
+        raise _wrong(named[0], what, hint=f"leave {' and '.join(named)} out")
     pairs = settings["normalize"]
     if {"mean", "std"} & preprocess.keys():
         mean, std = pairs[0] if pairs else (0, 1)
@@ -150,7 +159,7 @@ def _values_of_recipe(settings: Mapping[str, Any], preprocess: Mapping[str, Any]
     }  # fmt: skip
 
 
-def _fixed(settings: dict[str, Any]) -> dict[str, Any]:
+def _fixed(settings: dict[str, Any], preprocess: Mapping[str, Any]) -> dict[str, Any]:
     """Return the settings for the graph's size. Raises StepError where images become another size."""
     shape, resize, crop = settings["shape"], settings["resize"] or {}, settings["crop"]
     if None not in shape and not resize and not crop:
@@ -159,11 +168,12 @@ def _fixed(settings: dict[str, Any]) -> dict[str, Any]:
         return {**settings, "pad": shape}
     sides = crop or [resize.get("height", 0), resize.get("width", 0)]
     if any(own not in (None, side) for own, side in zip(shape, sides, strict=True)):
-        raise StepError(
-            "the exported model takes images of another size than its image processor makes",
-            [f"the model takes [height, width] {shape}", f"resize: {resize}, crop: {crop}"],
-            "preprocess: {size: {height: ..., width: ...}}",
-        )
+        facts = [f"the model takes [height, width] {shape}", f"resize: {resize}, crop: {crop}"]
+        hint = f"preprocess: {{size: {{height: {shape[0] or '...'}, width: {shape[1] or '...'}}}}}"
+        field = next((name for name in ("crop", "size", "fit") if name in preprocess), None)
+        if field is not None:
+            raise _wrong(field, "images get another size than the model takes", facts, hint)
+        raise StepError("the exported model takes images of another size than its image processor makes", facts, hint)
     return settings
 
 
@@ -178,8 +188,10 @@ def _numbers(name: str, value: Any, channels: int) -> list[float]:
     """Return a number for each channel of an image; one number holds for all. Raises StepError for another count."""
     numbers = list(value) if isinstance(value, list | tuple) else [value]
     if len(numbers) not in (1, channels) or not all(isinstance(number, int | float) for number in numbers):
-        raise StepError(
-            f"the model's images have {channels} channels, and {name} is {numbers}",
-            hint=f"preprocess: {{{name}: [a number for each channel, or one for all]}}",
-        )
+        what = f"the model's images have {channels} channels, and {name} is {numbers}"
+        raise _wrong(name, what, hint=f"preprocess: {{{name}: [a number for each channel, or one for all]}}")
     return [float(number) for number in numbers] * (channels if len(numbers) == 1 else 1)
+
+
+def _wrong(field: str, what: str, facts: Sequence[str] = (), hint: str = "") -> FieldError:
+    return FieldError(what, ("preprocess", field), facts, hint)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from engine import tasks
-from engine.errors import StepError
+from engine.errors import FieldError, StepError
 from engine.kit.checkpoints import checkpoint as checkpoints
 from engine.kit.checkpoints import exportable, json_files
 from engine.kit.onnx.onnx_files import Input
@@ -42,7 +42,8 @@ def specs(checkpoint: Path, task_name: str, images: Images | None) -> dict[str, 
         what = f"{named} takes {way.refused or 'no images'}: it cannot be built for {task_name}"
         raise StepError(what, [way.why] if way.refused else [], exportable.own_export(config, str(checkpoint)))
     if images is not None and images.layout != "NCHW":
-        raise StepError(f"models of transformers take images as NCHW, not as {images.layout}", hint="leave layout out")
+        what = f"models of transformers take images as NCHW, not as {images.layout}"
+        raise FieldError(what, ("preprocess", "layout"), hint="leave layout out")
     size = sides(checkpoint, images)
     if size is None:
         raise StepError(

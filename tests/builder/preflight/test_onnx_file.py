@@ -45,7 +45,7 @@ def test_a_batch_of_outputs_with_an_axis_of_their_own_is_refused_at_its_place(tm
     ("fields", "place", "reason"),
     [
         ("postprocess: softmax", "3:14", "is float32 of 3 axes"),
-        ("preprocess: {size: 64}\npostprocess: {boxes: {layout: yolov5}}", "4:14", "tells 79 classes apart"),
+        ("preprocess: {size: 64}\npostprocess: {boxes: {layout: yolov5}}", "2:41", "tells 79 classes apart"),
         ("postprocess: {boxes: {}}", "3:14", "say preprocess.size"),
     ],
 )
@@ -79,6 +79,5 @@ def test_labels_of_another_number_than_classes_are_refused(tmp_path, monkeypatch
     (tmp_path / "r.yaml").write_text(
         "name: net\nmodel: {source: net.onnx, task: image-classification, labels: [a, b, c]}\n"
     )
-    with pytest.raises(RecipeError, match="no answers to image-classification") as refused:
+    with pytest.raises(RecipeError, match=r"tells 4 classes apart, and model\.labels names 3"):
         api.check("r.yaml")
-    assert "it tells 4 classes apart, and model.labels names 3" in str(refused.value)

@@ -135,7 +135,7 @@ def test_grey_models_take_one_channel(tmp_path):
 
 
 def test_a_graph_without_a_size_needs_one_to_fit_images_to(tmp_path):
-    with pytest.raises(StepError, match="nothing says to which size"):
+    with pytest.raises(StepError, match="nothing says the size to fit images to"):
         settings.of_checkpoint(onnx_file(tmp_path), graph("height", "width"), {"fit": "crop"})
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from engine.errors import FieldError
 from engine.kit.checkpoints import checkpoint as checkpoints
 from engine.kit.checkpoints import labels
 from engine.kit.triton import served
@@ -36,6 +37,10 @@ def make(signature: Signature, checkpoint: Path, _: ServedTokenizer | None) -> A
     The option `threshold` of the recipe takes the place of the setting. Raises Unfit for a model without these outputs,
     and for one of an unknown kind.
     """
+    if checkpoints.kind(checkpoint) == "onnx":
+        what = f"no task says what the outputs of your own detector mean: {', '.join(signature.outputs)}"
+        hint = "leave task out, and say postprocess: {boxes: {layout: yolov8}}, or another layout (docs/own-model.md)"
+        raise FieldError(what, ("model", "task"), hint=hint)
     logits, _names = answer.output(signature, "logits", axes=3, alone=False)
     answer.output(signature, "pred_boxes", axes=3, alone=False)
     kind = checkpoints.config(checkpoint).get("model_type")

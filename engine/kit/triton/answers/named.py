@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from engine.errors import FieldError
 from engine.kit.triton import served
 from engine.kit.triton.answers import scores
 from engine.kit.triton.images import SIZES
@@ -73,8 +74,7 @@ def _boxes(
     if size is None:
         raise Unfit("the size of a prepared image is not known: say preprocess.size")
     outputs = _outputs(section, signature)
-    numbers = outputs[-1].shape[1 if section.layout == "yolov8" else -1]
-    count = numbers - _BEFORE[section.layout] if isinstance(numbers, int) and len(outputs) < len(_OUTPUTS) else None
+    count = _count(section, outputs, is_named=bool(names)) if len(outputs) < len(_OUTPUTS) else None
     own = {each.name: f"own_{name}" for each, name in zip(outputs, _OUTPUTS, strict=False)}
     settings = {
         **section.model_dump(exclude={"outputs"}), "takes": list(own.values()), "labels": _named(names, count),
@@ -82,6 +82,26 @@ def _boxes(
     }  # fmt: skip
     gives = (_LABELS, _SCORES, AnswerTensor("boxes", "TYPE_FP32", (-1, 4)))
     return Answer(served.BOXES, (*own.values(), SIZES), gives, tuple(each.name for each in gives), settings, own)
+
+
+def _count(section: Boxes, outputs: Sequence[Input], *, is_named: bool) -> int | None:
+    """Return the number of classes; None where it is dynamic. Raises Unfit for a layout that cannot be the output's."""
+    many, numbers = outputs[-1].shape[1:]
+    own = outputs[0].shape[1] if section.layout == "separate" else None
+    if section.layout == "yolov8" or (own is not None and numbers == own != many):
+        many, numbers = numbers, many
+    if isinstance(numbers, int) and isinstance(many, int) and many < (0 if is_named or own is not None else numbers):
+        raise Unfit(f"as {section.layout} it has {many} boxes of {numbers} numbers: is it another layout?")
+    if isinstance(own, int) and isinstance(many, int) and own != many:
+        raise Unfit(f"it has {own} boxes, and scores of {many}")
+    return numbers - _BEFORE[section.layout] if isinstance(numbers, int) else None
+
+
+def refuse_labels(names: Sequence[str], classes: int) -> None:
+    """Raise FieldError where the recipe names another number of classes than a model tells apart."""
+    if names and len(names) != classes:
+        what = f"the model tells {classes} classes apart, and model.labels names {len(names)}"
+        raise FieldError(what, ("model", "labels"), hint=f"give {classes} names, or leave labels out for numbers")
 
 
 def _outputs(section: Boxes, signature: Signature) -> list[Input]:
@@ -101,6 +121,8 @@ def _named(names: Sequence[str], count: int | str | None) -> list[str]:
     """Return the names of so many classes, or of any number; numbers where the recipe has none."""
     if not isinstance(count, int) and not names:
         raise Unfit("how many classes it tells apart is not known: model.labels names them")
-    if isinstance(count, int) and (count < 1 or (names and len(names) != count)):
-        raise Unfit(f"it tells {max(count, 0)} classes apart, and model.labels names {len(names)}")
+    if isinstance(count, int):
+        if count < 1:
+            raise Unfit("it tells no classes apart")
+        refuse_labels(names, count)
     return list(names) or [str(number) for number in range(int(count or 0))]

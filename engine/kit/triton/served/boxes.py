@@ -23,7 +23,7 @@ class Work:
     A user's own detector has other settings. `takes` names its outputs; `layout` says what they hold for each image:
     - yolov8: [4 + classes, boxes].
     - yolov5: [boxes, 5 + classes]; the fifth number is the score of an object of any class.
-    - separate: boxes [boxes, 4] and scores [boxes, classes]; or boxes, scores and labels, the latter two [boxes].
+    - separate: boxes [boxes, 4] and scores, in either order of boxes and classes; or boxes, scores and labels [boxes].
     `format` (cxcywh or xyxy) and `normalized` say what the numbers of a box are, `size` and `fit` (stretch, crop or
     letterbox) how images were prepared, and `iou` how much two boxes of a class may overlap.
     """
@@ -113,6 +113,7 @@ def _separate(outputs: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray, np.nda
     boxes, scores, *labels = outputs
     if labels:
         return boxes, scores, labels[0].astype(np.int64)
+    scores = scores if len(scores) == len(boxes) else scores.T
     count = scores.shape[1]
     return np.repeat(boxes, count, axis=0), scores.ravel(), np.tile(np.arange(count), len(boxes))
 

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from onnx import helper
 
+from engine.errors import FieldError
 from engine.kit.onnx.onnx_files import Input
 from engine.kit.triton.answers import named
 from engine.kit.triton.config import Signature
@@ -85,7 +86,7 @@ def test_outputs_that_are_called_as_those_of_clients_get_other_names():
         (lambda: make("argmax", ("y", ("batch",), "int64"), names=()), "how many classes"),
         (lambda: make("argmax", ("y", ("batch", 3, 4, 4)), fit="letterbox"), "preprocess.fit: stretch"),
         (lambda: make(ToBoxes(boxes=Boxes()), ("y", ("batch", 7, 9)), size=None), "say preprocess.size"),
-        (lambda: boxes(("y", ("batch", 4, "any"))), "tells 0 classes apart"),
+        (lambda: boxes(("y", ("batch", 4, "any"))), "tells no classes apart"),
         (lambda: boxes(("y", ("batch", 9, 8))), "tells 5 classes apart, and model.labels names 3"),
         (lambda: boxes(("y", ("batch", "n", "any")), names=()), "how many classes"),
         (lambda: boxes(*SEPARATE), "one output of three axes"),
@@ -95,5 +96,5 @@ def test_outputs_that_are_called_as_those_of_clients_get_other_names():
     ],
 )  # fmt: skip
 def test_other_outputs_are_refused_with_the_reason(make_it, reason):
-    with pytest.raises(Unfit, match=reason):
+    with pytest.raises((Unfit, FieldError), match=reason):
         make_it()

@@ -54,6 +54,8 @@ def test_overlaps_are_those_of_onnx(iou, seed):
     assert np.allclose(found["scores"][0], [score for score, _, _ in expected])
     clipped = np.clip(places, 0, [96, 64, 96, 64])
     assert np.allclose(found["boxes"][0], clipped[[box for _, _, box in expected]], atol=1e-4)
+    turned = answer({"b": places[None], "s": scores.T[None]}, layout="separate", format="xyxy", iou=iou)
+    assert all(np.array_equal(turned[name], found[name]) for name in found)
 
 
 def test_every_layout_has_the_same_boxes():
