@@ -264,11 +264,6 @@ def once_each(items: tuple[Any, ...]) -> tuple[Any, ...]:
 Distinct = AfterValidator(once_each)
 
 
-def apart(names: tuple[str, ...]) -> tuple[str, ...]:
-    """Do as `once_each`, quickly for thousands of names."""
-    return names if len({*names}) == len(names) else once_each(names)
-
-
 class OneOf:
     """A field as of a `Literal` of several names, which are looked up in each validation: packages may add names."""
 

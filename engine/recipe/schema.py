@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from pydantic import (
-    AfterValidator,
     BeforeValidator,
     ConfigDict,
     Discriminator,
@@ -28,7 +27,6 @@ from engine.recipe.fields import (
     Size,
     Text,
     Word,
-    apart,
     as_list,
     axes_of_profile,
     by_axis_and_budget,
@@ -84,7 +82,7 @@ class ModelSection(RecipePart):
     """The name of the prompt of a sentence-transformers model that is put in front of each text."""
     truncate_dim: Size | None = None
     """How many numbers of a sentence embedding are kept."""
-    labels: Annotated[tuple[Text, ...], Field(max_length=65536), AfterValidator(apart)] = ()
+    labels: Annotated[tuple[Text, ...], Field(max_length=65536)] = ()
     """The names of the classes of an ONNX file; for a zero-shot classifier, the texts that it chooses from."""
     trust_remote_code: Flag = False
 

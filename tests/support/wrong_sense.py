@@ -71,7 +71,6 @@ MEANINGLESS = {
     "an empty scheme": NAME + "model: {source: 'timm:'}",
     "missing samples": MINIMAL + "validate: {samples: samples/fwe.jsonl}",
     "samples of another kind": MINIMAL + "validate: {samples: pyproject.toml}",
-    "a folder of samples": MINIMAL + "validate: {samples: samples}",
     "samples out of the project": MINIMAL + "validate: {samples: ../samples.jsonl}",
     "samples from the hub": MINIMAL + "validate: {samples: 'hf:a/b'}",
     "calibration out of the project": MINIMAL + "calibrate: {samples: /etc/passwd}",

@@ -78,7 +78,6 @@ def test_a_field_that_does_not_suit_the_image_is_refused_at_its_place(check, ima
          r"postprocess: \{boxes: \{layout: yolov8"),
         (("model: {source: net/model.onnx, labels: [a, b]}\n", "postprocess: softmax"), [("y", ["batch", 5])], "2:41",
          "give 5 names"),
-        (("model: {source: net/model.onnx, labels: [a, a]}\n", ""), [("y", ["batch", 2])], "2:41", "the same twice"),
         ((_OWN, "postprocess: {boxes: {}}\npackage: {answers: {threshold: 0.3}}"), [("y", ["batch", 6, 84])], "5:21",
          "move threshold to `boxes`"),
     ],
