@@ -74,6 +74,15 @@ def refuse(checkpoint: Path, task: str) -> None:
         )
 
 
+def refuse_class(checkpoint: Path, task: str) -> None:
+    """Raise StepError for a task of images where config.json names no class of transformers, of a family of texts."""
+    config, known = checkpoints.config(checkpoint), tasks.known(task)
+    is_of_texts = exportable.tasks_of(str(config.get("model_type"))) and model_inputs.declared(config) is None
+    if known is not None and known.takes_images and is_of_texts:
+        named = checkpoints.architecture(checkpoint)
+        raise StepError(f"transformers has no {named} for {task}", hint=unbuildable.alternative(checkpoint, task))
+
+
 def untried(checkpoint: Path, task: str) -> str | None:
     """Return why nobody knows whether the architecture can be built for a task; None where the table tells."""
     if checkpoints.kind(checkpoint) != "transformers" or _is_of_images(checkpoint, task):

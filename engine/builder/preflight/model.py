@@ -118,6 +118,7 @@ def look(subject: CheckedVariant) -> None:
     with subject.at("model", "task" if model.task else "source"):
         task = checkpoints.task(checkpoint, model.task)
         checkpoints.refuse_other_library(checkpoint, image_input.library(subject.recipe.images))
+        architecture.refuse_class(checkpoint, task)
         checkpoints.refuse_unnamed(checkpoint, task, images=subject.recipe.images is not None)
         architecture.refuse_processor(checkpoint, task)
     with subject.at("model", "source"):

@@ -130,9 +130,7 @@ def refuse_other_kind(checkpoint: Path, name: str) -> None:
 def takes_images(fields: Mapping[str, Any]) -> bool:
     """Whether a model with this config.json takes images, as far as the source of transformers tells."""
     declared = model_inputs.declared(fields)
-    if declared is None:  # transformers is not here, or has no such class
-        return not exportable.tasks_of(str(fields.get("model_type")))
-    return "pixel_values" in declared[1]
+    return declared is None or "pixel_values" in declared[1]
 
 
 def refuse_unnamed(checkpoint: Path, name: str, *, images: bool) -> None:
