@@ -64,7 +64,7 @@ def pairs() -> list[Pair]:
     from engine import tasks
 
     every: list[Pair] = []
-    for task in tasks.every():
+    for task in (task for task in tasks.every() if task.takes_only_texts):
         for loader in filter(None, (task.auto_class, task.encoder_class)):
             for model_type, name in getattr(modeling_auto, loader)._model_mapping._model_mapping.items():
                 names = [name] if isinstance(name, str) else list(name)

@@ -24,7 +24,6 @@ BEYOND = {
     "visual_bert": ("VisualBertModel", "feature-extraction", ["visual_embeds", "visual_attention_mask",
                                                               "visual_token_type_ids", "image_text_alignment"]),
     "roc_bert": ("RoCBertForMaskedLM", "fill-mask", ["input_shape_ids", "input_pronunciation_ids"]),
-    "clip": ("CLIPModel", "feature-extraction", ["pixel_values"]),
     "xlm": ("XLMForSequenceClassification", CLASSIFIES, ["langs"]),
     "xmod": ("XmodForSequenceClassification", CLASSIFIES, ["lang_ids"]),
 }  # fmt: skip
