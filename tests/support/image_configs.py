@@ -250,13 +250,6 @@ _ROWS: dict[str, dict[str, Row]] = {
         "conditional_detr": Row(config=_DETR, processor=Processor(name="ConditionalDetr", settings=_DETR_IMAGES)),
         "deformable_detr": Row(config=_DEFORMABLE, processor=_PADDED),
         "table-transformer": Row(config=_DETR, processor=Processor(name="Detr", settings=_DETR_IMAGES)),
-        "d_fine": Row(
-            config={
-                **_RT_DETR,
-                "backbone_config": {"model_type": "hgnet_v2", **_HGNET, "out_features": _STAGES},
-            },
-            processor=_square("RTDetr", 64),
-        ),
     },
     SEGMENTATION: {
         "segformer": Row(config=_SEGFORMER, processor=_square("Segformer", 64)),

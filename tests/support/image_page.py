@@ -15,7 +15,8 @@ _HEAD = f"""\
 
 <!-- Written by tests/support/image_table.py: change nothing by hand. -->
 
-Each model went through `recipe new` and `recipe build`, in fp32 for a CPU, with no change in between. The package's
+Each model went through `recipe new` and `recipe build`, in fp32 for a CPU, with no change in between but
+that `bench` measures no rivals. The package's
 model then answered batches of {", ".join(map(str, BATCHES))} image files, and {len(GOOD)} files alone: grey, palette,
 transparent, 16-bit, CMYK, turned by EXIF, animated, very wide, very small, and others. The *difference* is the largest
 one from the original, as a share of the largest number in the output, or of 1: a model with more than {LIMIT:.0e} is
