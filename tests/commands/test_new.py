@@ -22,7 +22,7 @@ def _written(folder, name, *words):
     assert text.startswith("# yaml-language-server: $schema=recipe.schema.json\n")
     assert json.loads((folder / "recipe.schema.json").read_text())["properties"]
     fields = yaml.safe_load(text)
-    assert (folder / fields["validate"]["samples"]).is_file()
+    assert (folder / fields["validate"]["samples"]).exists()
     return fields, text, done.stdout
 
 
@@ -49,15 +49,16 @@ def test_nothing_that_exists_is_touched(tmp_path):
     model = _model(tmp_path, "vision")
     (tmp_path / "vision.yaml").write_text("mine")
     (tmp_path / "recipe.schema.json").write_text("mine, too")
-    (tmp_path / "samples").mkdir()
-    (tmp_path / "samples" / "other.npz").write_text("mine as well")
+    (tmp_path / "samples" / "other").mkdir(parents=True)
+    (tmp_path / "samples" / "other" / "1.png").write_text("mine as well")
     done = Program(tmp_path)("new", model, expect=2)
     assert done.stderr == "error: vision.yaml exists: it is left as it is\nhint: name another file: -o FILE\n"
     Program(tmp_path)("new", model, "-o", "other.yaml", expect=0)
     assert (tmp_path / "vision.yaml").read_text() == "mine"
     assert (tmp_path / "recipe.schema.json").read_text() == "mine, too"
-    assert (tmp_path / "samples" / "other.npz").read_text() == "mine as well"
-    assert yaml.safe_load((tmp_path / "other.yaml").read_text())["validate"]["samples"] == "samples/other-2.npz"
+    assert [path.name for path in (tmp_path / "samples" / "other").iterdir()] == ["1.png"]
+    assert (tmp_path / "samples" / "other" / "1.png").read_text() == "mine as well"
+    assert yaml.safe_load((tmp_path / "other.yaml").read_text())["validate"]["samples"] == "samples/other-2"
 
 
 def test_a_model_of_the_hub_needs_a_network(tmp_path):

@@ -73,7 +73,7 @@ def _look_at(subject: CheckedVariant, path: Path) -> bool:
         if specs := _specs(subject):
             tensor_samples.refuse_unfit(path, specs, arrays)
         return LABEL in arrays
-    if image_samples.are_images(path):
+    if image_samples.are_images(path) and (subject.recipe.images is not None or path.suffix != ".jsonl"):
         return _look_at_images(subject, path)
     if subject.recipe.images is not None:
         raise StepError(f"{path.name} names no images, and the model takes images", hint=image_samples.FORMS)

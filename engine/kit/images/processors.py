@@ -54,7 +54,15 @@ DEFAULTS: Mapping[str, dict[str, Any]] = {
     "Segformer": _row(_BILINEAR, _IMAGENET, 512, never=("do_center_crop", "do_pad")),
     "DPT": _row(_BICUBIC, _HALF, 384, ensure_multiple_of=1, keep_aspect_ratio=False, never=("do_center_crop",)),
     "TextNet": _row(
-        _BILINEAR, _IMAGENET, 640, square=False, crop=224, do_center_crop=False, size_divisor=32, never=("do_pad",)
+        _BILINEAR,
+        _IMAGENET,
+        640,
+        square=False,
+        crop=224,
+        do_center_crop=False,
+        do_convert_rgb=True,
+        size_divisor=32,
+        never=("do_pad",),
     ),
     **dict.fromkeys(("Detr", "ConditionalDetr", "DeformableDetr", "Yolos"), _DETR),
     "RTDetr": {**_DETR, "size": {"height": 640, "width": 640}, "do_normalize": False, "do_pad": False},

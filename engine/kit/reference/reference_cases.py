@@ -164,7 +164,7 @@ def with_own_inputs(case: Case, text: SampleText, own: OwnTokenizer, packaged: T
                 [f"of {case.name}: {text.text[:_QUOTED]!r}", *_differing(name, own, inputs, row)],
                 _HINT,
             )
-    length = next(iter(case.inputs.values())).shape[1]
+    length = max((tensor.shape[1] for tensor in case.inputs.values()), default=0)
     if length > len(row["input_ids"][0]):  # the model takes texts of one length alone, as it was trained with padding
         inputs = own.inputs(whole, text.pair, longest=length, fills=True)
     return replace(case, own_inputs=inputs)

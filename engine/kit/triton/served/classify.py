@@ -18,7 +18,8 @@ class Work:
     def __init__(self, _: Path, settings: dict[str, Any]) -> None:
         import numpy as np
 
-        self.labels = np.array([label.encode("utf-8") for label in settings.get("labels", ())], dtype=object)
+        labels = settings.get("labels")
+        self.labels = None if labels is None else np.array([label.encode("utf-8") for label in labels], dtype=object)
         self.logits = settings.get("logits", "logits")
         self.scores = {"softmax": _softmax, "sigmoid": _sigmoid, "number": _number, "exp": _exp}[settings["scores"]]
 
@@ -30,11 +31,11 @@ class Work:
         import numpy as np
 
         logits = given[self.logits]
-        if logits.dtype.kind != "f":
+        if self.labels is not None and logits.dtype.kind != "f":
             return {"labels": self.labels[logits.reshape(-1, 1)]}
         logits = logits.astype(np.float32, copy=False)
         order = np.argsort(-logits, axis=1, kind="stable")  # different logits may have equal scores
-        labels = np.take_along_axis(given["TEXT"], order, axis=1) if "TEXT" in given else self.labels[order]
+        labels = np.take_along_axis(given["TEXT"], order, axis=1) if self.labels is None else self.labels[order]
         return {"labels": labels, "scores": np.take_along_axis(self.scores(logits), order, axis=1)}
 
 
