@@ -44,7 +44,7 @@ def steps(samples: Path) -> dict[str, Step]:
     return {
         "fetch": Fetch(source=Source(uri=model), license=Source.model_validate(license_files)),
         "export": Export(),
-        "reference": Reference(samples=Source(uri=f"file:{samples}")),
+        "reference": Reference(samples=Source(uri=f"file:{samples}", part="samples")),
         "shape-infer": ShapeInfer(),
         "fuse": Fuse(),
         "quantize": Quantize(),
