@@ -174,7 +174,7 @@ class Bench(Step):
     def tools_used(self) -> tuple[str, ...]:
         tools = [*onnx_files.TOOLS, *self.execution.tools]
         for rival in self.against:
-            tools += self._rival_tools(rival)
+            tools += registry.find(rival.runtime).rival_tools(library=image_input.library(self.images))
         tools += () if self.serving is None else _SERVER_TOOLS
         tools += () if self.samples is None else ("tokenizers",)
         return tuple(dict.fromkeys(tools))
@@ -305,16 +305,12 @@ class Bench(Step):
         scratch: Path,
     ) -> tuple[ModelStart, ...]:
         """Start each model in a process of its own, before this process loads one: at the first and largest shape."""
-        new = built.new_tokens
+        new, library = built.new_tokens, image_input.library(self.images)
         inputs = [bench_inputs.of_call(graph, *each, new) for each in starts.extremes(shapes, self.values)]
-        of_rivals = {rival.name: self._rival_tools(rival) for rival in self.against}
+        of_rivals = {rival.name: registry.find(rival.runtime).rival_tools(library=library) for rival in self.against}
         ours = StartedModel(built.name, built.runner, self.execution.tools, ours=True, generates=new is not None)
         rivals = [StartedModel(name, load, of_rivals[name], generates=new is not None) for name, load in loads]
         return starts.measured([ours, *rivals], inputs, scratch) if inputs else ()
-
-    def _rival_tools(self, rival: Rival) -> tuple[str, ...]:
-        """Return the distributions that a rival's latency depends on."""
-        return registry.find(rival.runtime).rival_tools(library=image_input.library(self.images))
 
     def _rows_of_tokens(self, samples: Path | None, tokenizer: Path, graph: onnx.ModelProto) -> SampleRows:
         if samples is None:
