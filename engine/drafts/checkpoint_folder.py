@@ -11,6 +11,7 @@ from engine.drafts.draft import Draft, SampleFile
 from engine.errors import StepError, UsageError
 from engine.kit.checkpoints import checkpoint as checkpoints
 from engine.kit.checkpoints import json_files, licenses, model_files, published, sentences
+from engine.kit.images import processors
 from engine.kit.reference import image_inputs
 from engine.recipe import image_input
 from engine.recipe.image_input import Images
@@ -101,9 +102,7 @@ def _put_size(draft: Draft, side: int) -> Images:
 
 def _sides(place: Path) -> list[int]:
     """Return the range of a side of the prepared images, by the settings of an image processor that gives several."""
-    settings = json_files.settings(place / "preprocessor_config.json")
-    settings = settings or json_files.settings(place / "processor_config.json").get("image_processor") or {}
-    stated = settings.get("size")
+    stated = processors.file_of(place).get("size")
     size = stated if isinstance(stated, dict) else {}
     shortest, longest = (size.get(edge) for edge in ("shortest_edge", "longest_edge"))
     shortest = shortest or _SIDE

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from engine.errors import StepError
+from engine.kit.checkpoints import json_files
 
 _BILINEAR, _BICUBIC = 2, 3
 _HALF = {"image_mean": [0.5] * 3, "image_std": [0.5] * 3}
@@ -71,6 +73,16 @@ DEFAULTS: Mapping[str, dict[str, Any]] = {
 _SIZES = ({"height", "width"}, {"shortest_edge"}, {"shortest_edge", "longest_edge"}, {"max_height", "max_width"})
 _DETECTORS = ("Detr", "ConditionalDetr", "DeformableDetr", "Yolos", "RTDetr")
 _WARPS_FROM = 384  # ConvNeXt's processor warps images to this size and larger ones, and crops for smaller ones
+
+
+def file_of(checkpoint: Path) -> dict[str, Any]:
+    """Return what a checkpoint's files say about its image processor; {} where they say nothing.
+
+    Where both files do, transformers reads the part of `processor_config.json`.
+    """
+    nested = json_files.settings(checkpoint / "processor_config.json").get("image_processor")
+    file: dict[str, Any] = nested or json_files.settings(checkpoint / "preprocessor_config.json")
+    return file
 
 
 def name_of(file: Mapping[str, Any]) -> str:

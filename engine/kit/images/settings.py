@@ -9,7 +9,6 @@ from typing import Any
 
 from engine.errors import FieldError, StepError
 from engine.kit.checkpoints import checkpoint as checkpoints
-from engine.kit.checkpoints import json_files
 from engine.kit.images import processors
 from engine.kit.onnx.onnx_files import Input
 
@@ -76,8 +75,7 @@ def _of_files(checkpoint: Path, settings: Mapping[str, Any], preprocess: Mapping
     kind = checkpoints.kind(checkpoint)
     if kind == "timm":
         return _of_timm({**checkpoints.timm_config(checkpoint), **preprocess}, settings)
-    file = json_files.settings(checkpoint / "processor_config.json").get("image_processor")
-    file = file or json_files.settings(checkpoint / "preprocessor_config.json")
+    file = processors.file_of(checkpoint)
     if kind == "onnx" or not file:
         return None
     if settings["mode"] == "L" and not preprocess:

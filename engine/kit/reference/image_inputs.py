@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 from engine import tasks
 from engine.errors import FieldError, StepError
 from engine.kit.checkpoints import checkpoint as checkpoints
-from engine.kit.checkpoints import exportable, json_files
+from engine.kit.checkpoints import exportable
+from engine.kit.images import processors
 from engine.kit.onnx.onnx_files import Input
 from engine.kit.reference import export_ways
 
@@ -89,8 +90,7 @@ def _vision(config: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def _processed(checkpoint: Path) -> tuple[int, int] | None:
     """Return the one height and width of the images that the checkpoint's image processor gives; None for several."""
-    settings = json_files.settings(checkpoint / "preprocessor_config.json")
-    settings = settings or json_files.settings(checkpoint / "processor_config.json").get("image_processor") or {}
+    settings = processors.file_of(checkpoint)
     if settings.get("crop_size") is not None and settings.get("do_center_crop"):
         return _sides(settings["crop_size"])
     if not settings.get("do_resize", True) or settings.get("keep_aspect_ratio"):

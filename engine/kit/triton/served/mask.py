@@ -29,9 +29,9 @@ class Work:
 
         sizes = given["image_sizes"].tolist()
         masks = [classes_of(row, *size) for row, size in zip(given["logits"], sizes, strict=True)]
-        found = [np.flatnonzero(np.bincount(mask.ravel())).tolist() for mask in masks]
-        labels = np.full((len(found), max(map(len, found))), b"", dtype=object)
-        for row, numbers in enumerate(found):
+        classes = [np.flatnonzero(np.bincount(mask.ravel())).tolist() for mask in masks]
+        labels = np.full((len(classes), max(map(len, classes))), b"", dtype=object)
+        for row, numbers in enumerate(classes):
             labels[row, : len(numbers)] = [self.labels[number] for number in numbers]
         files = np.empty((len(masks), 1), dtype=object)
         files[:, 0] = [_png(mask) for mask in masks]

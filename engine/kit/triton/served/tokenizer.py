@@ -61,8 +61,8 @@ class Work:
     def encoded(self, rows: list[list[bytes]]) -> list[Any]:
         """Return the rows as tokens, all of one length. Raises ValueError as calling does."""
         if not rows or any(len(row) not in (1, 2) for row in rows):
-            wanted = "at least one text" if self.apart else "one text, or two that belong together"
-            raise ValueError(f"TEXT: each row holds {wanted}")
+            form = "at least one text" if self.apart else "one text, or two that belong together"
+            raise ValueError(f"TEXT: each row holds {form}")
         size = max(len(text) for row in rows for text in row)
         if size > self.max_text_bytes:
             raise ValueError(f"TEXT: a text of {size} bytes; this model takes at most {self.max_text_bytes} bytes")
